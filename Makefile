@@ -1,0 +1,62 @@
+# What one does with this checkout. `make` alone lists the targets.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# The Go that is installed is the Go that is used: no target downloads a toolchain.
+GOTOOLCHAIN ?= local
+export GOTOOLCHAIN
+
+FUZZTIME ?= 10s
+BENCH    ?= .
+COUNT    ?= 1
+
+.PHONY: help setup build run generate tidy lint race fuzz bench interop cross test test-long clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+setup: ## install what the checks need and is missing (Debian packages, Node packages, gopls)
+	@scripts/setup
+
+build: ## build bin/parley, one static binary
+	CGO_ENABLED=0 go build -trimpath -o bin/parley ./cmd/parley
+
+run: ## serve the demo methods on HTTP, TCP and a Unix socket
+	go run ./cmd/parley demo
+
+generate: ## run go generate; fails if that changes a file
+	scripts/unchanged go generate ./...
+
+tidy: ## fails if a go.mod says more or less than the code needs
+	go mod tidy -diff
+	cd interop && go mod tidy -diff
+
+lint: ## gofmt, go vet and the linters of .golangci.yml
+	scripts/lint
+
+race: ## all Go tests under the race detector, in random order
+	go test -race -shuffle=on -count=$(COUNT) ./...
+
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	scripts/fuzz $(FUZZTIME)
+
+bench: ## benchmarks that match BENCH (all), with allocations
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./...
+
+interop: ## our ends against other people's programs
+	cd interop && go test -count=1 -timeout 12m ./...
+
+cross: ## the code compiles for the other systems too
+	scripts/cross
+
+test: setup generate tidy lint race fuzz cross interop ## everything that CI runs
+
+test-long: setup ## race tests five times, each fuzz target for five minutes
+	$(MAKE) race COUNT=5
+	$(MAKE) fuzz FUZZTIME=5m
+
+clean: ## remove what was built here
+	rm -rf bin .cache
