@@ -1,0 +1,426 @@
+package transporttest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// rules is the whole contract, in the order in which a new transport meets it.
+var rules = []rule{
+	{"payloads arrive in order", nil, checkOrder},
+	{"a long burst arrives whole", nil, checkBurst},
+	{"an empty burst is nothing", nil, checkEmptyBurst},
+	{"sizes around every power of two", nil, checkSizes},
+	{"raw newlines are white space", nil, checkNewlines},
+	{"more is false when all was read", nil, checkLastMore},
+	{"a payload is valid until the next Read", buffered, checkValidity},
+	{"Write keeps nothing of a burst", nil, checkBorrow},
+	{"reads and writes at the same time", nil, checkDuplex},
+	{"both write before either reads", buffered, checkBothWrite},
+	{"the largest message passes", limited, checkLargest},
+	{"a message over the limit", limited, checkTooLarge},
+	{"Close unblocks Read", nil, checkCloseRead},
+	{"Close unblocks Write", nil, checkCloseWrite},
+	{"Close from many at once", nil, checkCloseTwice},
+	{"the end of stream after all payloads", buffered, checkEOF},
+	{"Write fails once the peer is gone", nil, checkGone},
+	{"wire: one system call for a burst", onBytes, checkOneWrite},
+	{"wire: any split into reads", onBytes, checkSplits},
+	{"wire: a cut at every byte", onBytes, checkCuts},
+	{"wire: more is true when another is here", onBytes, checkMore},
+}
+
+func buffered(o *Options) bool { return !o.Unbuffered }
+func limited(o *Options) bool  { return o.MaxMessage >= 0 }
+func onBytes(o *Options) bool  { return o.Over != nil }
+
+func checkOrder(e *env) error {
+	const total = 3000
+	a, b := e.pipe()
+	write := func() error {
+		for n, size := 0, 1; n < total; size = size%37 + 1 {
+			var out jsonrpc.Burst
+			for range min(size, total-n) {
+				out.Add(numbered(n))
+				n++
+			}
+			if err := a.Write(out); err != nil {
+				return fmt.Errorf("Write before payload %d: %w", n, err)
+			}
+		}
+		return nil
+	}
+	read := func() error {
+		for n := range total {
+			if _, err := expect(b, numbered(n)); err != nil {
+				return fmt.Errorf("payload %d: %w", n, err)
+			}
+		}
+		return nil
+	}
+	return all(write, read)
+}
+
+func checkBurst(e *env) error {
+	const total = 20_000 // about 240 KB: more than a socket takes at once
+	a, b := e.pipe()
+	var out jsonrpc.Burst
+	for n := range total {
+		out.Add(numbered(n))
+	}
+	read := func() error {
+		for n := range total {
+			if _, err := expect(b, numbered(n)); err != nil {
+				return fmt.Errorf("payload %d: %w", n, err)
+			}
+		}
+		return nil
+	}
+	return all(func() error { return a.Write(out) }, read)
+}
+
+func checkEmptyBurst(e *env) error {
+	a, b := e.pipe()
+	write := func() error { return errors.Join(a.Write(jsonrpc.Burst{}), a.Write(burst(numbered(1)))) }
+	read := func() error { _, err := expect(b, numbered(1)); return err }
+	return all(write, read)
+}
+
+func checkSizes(e *env) error {
+	limit := e.o.limit()
+	if limit < 0 || limit > 4<<20 {
+		limit = 4 << 20
+	}
+	var sizes []int
+	for n := 4; n <= limit; n *= 2 {
+		sizes = append(sizes, n-1, n, min(n+1, limit))
+	}
+	a, b := e.pipe()
+	write := func() error {
+		for i, n := range sizes {
+			if err := a.Write(burst(sized(n, i))); err != nil {
+				return fmt.Errorf("Write of %d bytes: %w", n, err)
+			}
+		}
+		return nil
+	}
+	read := func() error {
+		for i, n := range sizes {
+			if _, err := expect(b, sized(n, i)); err != nil {
+				return fmt.Errorf("payload of %d bytes: %w", n, err)
+			}
+		}
+		return nil
+	}
+	return all(write, read)
+}
+
+func checkNewlines(e *env) error {
+	texts := [][]byte{
+		[]byte("{\n\t\"a\": [\n1,\n2\n]\n}"),
+		[]byte(`{"flat":"a\nb"}`),
+		[]byte("\n[1]\n"),
+		[]byte("\n\n\n1"),
+		numbered(4),
+	}
+	a, b := e.pipe()
+	read := func() error {
+		for _, p := range texts {
+			got, _, err := b.Read()
+			if err != nil {
+				return fmt.Errorf("Read = %w, want %s", err, short(p))
+			}
+			// White space around the value may go, none within it.
+			if !same(bytes.TrimSpace(got), bytes.TrimSpace(p)) {
+				return fmt.Errorf("Read = %s, want %s", short(got), short(p))
+			}
+		}
+		return nil
+	}
+	return all(func() error { return a.Write(burst(texts...)) }, read)
+}
+
+func checkLastMore(e *env) error {
+	a, b := e.pipe()
+	for round := range 50 {
+		const total = 7
+		var out jsonrpc.Burst
+		for n := range total {
+			out.Add(numbered(n))
+		}
+		read := func() error {
+			for n := range total {
+				more, err := expect(b, numbered(n))
+				if err != nil {
+					return err
+				}
+				if more && n == total-1 {
+					return fmt.Errorf("round %d: more is true, and nothing was written behind this payload", round)
+				}
+			}
+			return nil
+		}
+		if err := all(func() error { return a.Write(out) }, read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkValidity(e *env) error {
+	a, b := e.pipe()
+	if err := a.Write(burst(sized(100, 1), sized(90, 2))); err != nil {
+		return err
+	}
+	for n := range 100 {
+		got, _, err := b.Read()
+		if err != nil {
+			return err
+		}
+		before := bytes.Clone(got)
+		if err := a.Write(burst(sized(100+n, n))); err != nil {
+			return err
+		}
+		if !bytes.Equal(got, before) {
+			return fmt.Errorf("payload %d changed before the next Read: %s, was %s", n, short(got), short(before))
+		}
+	}
+	return nil
+}
+
+func checkBorrow(e *env) error {
+	const total = 200
+	a, b := e.pipe()
+	write := func() error {
+		var out jsonrpc.Burst
+		for n := range total {
+			out.Bytes, out.Ends = out.Bytes[:0], out.Ends[:0]
+			out.Add(sized(1000+n, n))
+			if err := a.Write(out); err != nil {
+				return err
+			}
+			clear(out.Bytes)
+			clear(out.Ends)
+		}
+		return nil
+	}
+	read := func() error {
+		for n := range total {
+			if _, err := expect(b, sized(1000+n, n)); err != nil {
+				return fmt.Errorf("payload %d: %w", n, err)
+			}
+		}
+		return nil
+	}
+	return all(write, read)
+}
+
+func checkDuplex(e *env) error {
+	const total = 500
+	a, b := e.pipe()
+	size := func(n int) int { return 2 + n*n%9000 }
+	write := func(t jsonrpc.Transport) func() error {
+		return func() error {
+			for n := range total {
+				if err := t.Write(burst(sized(size(n), n), numbered(n))); err != nil {
+					return fmt.Errorf("Write %d: %w", n, err)
+				}
+			}
+			return nil
+		}
+	}
+	read := func(t jsonrpc.Transport) func() error {
+		return func() error {
+			for n := range total {
+				if _, err := expect(t, sized(size(n), n)); err != nil {
+					return fmt.Errorf("payload %d: %w", n, err)
+				}
+				if _, err := expect(t, numbered(n)); err != nil {
+					return fmt.Errorf("payload %d: %w", n, err)
+				}
+			}
+			return nil
+		}
+	}
+	return all(write(a), write(b), read(a), read(b))
+}
+
+func checkBothWrite(e *env) error {
+	a, b := e.pipe()
+	for n := range 20 {
+		// 4 KiB each fit into the buffers of any carrier that has some.
+		if err := errors.Join(a.Write(burst(sized(4096, n))), b.Write(burst(sized(4000, n)))); err != nil {
+			return err
+		}
+		_, errA := expect(a, sized(4000, n))
+		_, errB := expect(b, sized(4096, n))
+		if err := errors.Join(errA, errB); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkLargest(e *env) error {
+	limit := e.o.limit()
+	a, b := e.pipe()
+	send := func(t jsonrpc.Transport) func() error {
+		return func() error { return t.Write(burst(sized(limit, 1), numbered(2))) }
+	}
+	read := func(t jsonrpc.Transport) func() error {
+		return func() error {
+			if _, err := expect(t, sized(limit, 1)); err != nil {
+				return err
+			}
+			_, err := expect(t, numbered(2))
+			return err
+		}
+	}
+	return all(send(a), send(b), read(a), read(b))
+}
+
+func checkTooLarge(e *env) error {
+	limit := e.o.limit()
+	for _, size := range []int{limit + 1, limit + 2, limit + 3, 2*limit + 77} {
+		a, b := e.pipe()
+		// The peer may hang up in the middle of a message that it does not want: what it then says is what counts.
+		write := func() error { _ = a.Write(burst(numbered(1), sized(size, 1), numbered(2))); return nil }
+		read := func() error {
+			more, err := expect(b, numbered(1))
+			if err != nil {
+				return err
+			}
+			_, _, err = b.Read()
+			f, ok := errors.AsType[*jsonrpc.FrameError](err)
+			switch {
+			case !ok:
+				return fmt.Errorf("Read of %d bytes = %v (more was %v), want a *jsonrpc.FrameError", size, err, more)
+			case f.Final != e.o.LargeIsFinal:
+				return fmt.Errorf("Read of %d bytes: Final is %v, want %v: %v", size, f.Final, e.o.LargeIsFinal, err)
+			case f.Final:
+				_, _, err := b.Read()
+				if !failure(err) {
+					return fmt.Errorf("Read behind the final error = %v, want an error", err)
+				}
+				return b.Close() // lets the writer go
+			case !errors.Is(f.Answer, jsonrpc.ErrInvalidRequest):
+				return fmt.Errorf("Read of %d bytes: Answer is %v, want -32600", size, f.Answer)
+			}
+			_, err = expect(b, numbered(2))
+			return err
+		}
+		if err := all(write, read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkCloseRead(e *env) error {
+	for range 20 {
+		a, _ := e.pipe()
+		read := func() error {
+			if p, _, err := a.Read(); !failure(err) {
+				return fmt.Errorf("Read = %s, %v, want an error after Close", short(p), err)
+			}
+			return nil
+		}
+		if err := all(read, a.Close); err != nil {
+			return err
+		}
+		if err := read(); err != nil {
+			return fmt.Errorf("again: %w", err)
+		}
+	}
+	return nil
+}
+
+func checkCloseWrite(e *env) error {
+	a, b := e.pipe()
+	// The peer takes the first payload and then stops reading: the rest is more than any buffer between the two.
+	large := sized(1<<20, 1)
+	out := burst(numbered(1))
+	for range 32 {
+		out.Add(large)
+	}
+	write := func() error {
+		if err := a.Write(out); err == nil {
+			return errors.New("Write to a peer that does not read = nil, want an error after Close")
+		}
+		return nil
+	}
+	closeIt := func() error {
+		if _, err := expect(b, numbered(1)); err != nil {
+			return err
+		}
+		return a.Close()
+	}
+	if err := all(write, closeIt); err != nil {
+		return err
+	}
+	if err := a.Write(burst(numbered(2))); err == nil {
+		return errors.New("Write after Close = nil, want an error")
+	}
+	return nil
+}
+
+func checkCloseTwice(e *env) error {
+	a, b := e.pipe()
+	var closes []func() error
+	for range 8 {
+		closes = append(closes,
+			func() error { _ = a.Close(); return nil }, // only the first may have something to say
+			func() error { _ = b.Close(); return nil })
+	}
+	if err := all(closes...); err != nil {
+		return err
+	}
+	for _, t := range []jsonrpc.Transport{a, b} {
+		if _, _, err := t.Read(); !failure(err) {
+			return fmt.Errorf("Read after Close = %v, want an error", err)
+		}
+	}
+	return nil
+}
+
+func checkEOF(e *env) error {
+	a, b := e.pipe()
+	if err := a.Write(burst(numbered(1), numbered(2))); err != nil {
+		return err
+	}
+	if err := a.Write(burst(numbered(3))); err != nil {
+		return err
+	}
+	if err := a.Close(); err != nil {
+		return fmt.Errorf("Close: %w", err)
+	}
+	for n := 1; n <= 3; n++ {
+		if _, err := expect(b, numbered(n)); err != nil {
+			return fmt.Errorf("after the peer's Close: %w", err)
+		}
+	}
+	for range 2 {
+		if _, _, err := b.Read(); !isEOF(err) {
+			return fmt.Errorf("Read behind the last payload = %v, want io.EOF", err)
+		}
+	}
+	return nil
+}
+
+func checkGone(e *env) error {
+	a, b := e.pipe()
+	if err := b.Close(); err != nil {
+		return fmt.Errorf("Close: %w", err)
+	}
+	const tries = 100_000 // a socket takes some before it hears of the end
+	out := burst(sized(1000, 1))
+	for range tries {
+		if err := a.Write(out); err != nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d writes to a peer that is gone, and no error", tries)
+}
