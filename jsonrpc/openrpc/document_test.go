@@ -1,0 +1,159 @@
+package openrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// documents reads the documents of other servers; none at all is an error, else the tests below would pass on nothing.
+func documents(t testing.TB) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob("testdata/documents/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no documents in testdata/documents (%v)", err)
+	}
+	out := make(map[string][]byte)
+	for _, f := range files {
+		if out[filepath.Base(f)], err = os.ReadFile(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// generic is JSON without the order of members and the white space, numbers as they are written.
+func generic(t testing.TB, text []byte) any {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+// withoutDefaults takes out "required" and "deprecated" where they say false, which is what their absence says.
+func withoutDefaults(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if member == false && (name == "required" || name == "deprecated") {
+				delete(v, name)
+				continue
+			}
+			withoutDefaults(member)
+		}
+	case []any:
+		for _, member := range v {
+			withoutDefaults(member)
+		}
+	}
+	return v
+}
+
+func TestForeignDocumentsSurvive(t *testing.T) {
+	for name, text := range documents(t) {
+		t.Run(name, func(t *testing.T) {
+			d, err := Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := withoutDefaults(generic(t, text))
+			for codec, marshal := range map[string]func(any) ([]byte, error){"ours": encode, "encoding/json": json.Marshal} {
+				got, err := marshal(d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, generic(t, got)); diff != "" {
+					t.Errorf("written by %s it differs (-want +got):\n%s", codec, diff)
+				}
+			}
+			var again Document
+			if err := json.Unmarshal(text, &again); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(d, &again); diff != "" {
+				t.Errorf("read by encoding/json it differs (-ours +theirs):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The documents that claim to follow their version do.
+func TestForeignDocumentsAreValid(t *testing.T) {
+	for name, text := range documents(t) {
+		if name != "1.4-newer.json" && name != "1.0-positions.json" { // members of tomorrow, a keyword of draft-03
+			checkDocument(t, text)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	tests := []struct{ name, text string }{
+		{"no object", `[]`},
+		{"null", `null`},
+		{"nothing", ``},
+		{"no version", `{"info":{},"methods":[]}`},
+		{"version 2", `{"openrpc":"2.0.0","info":{"title":"","version":""},"methods":[]}`},
+		{"OpenAPI", `{"openapi":"3.1.0","info":{"title":"","version":""},"paths":{}}`},
+		{"methods as an object", `{"openrpc":"1.3.2","info":{"title":"","version":""},"methods":{}}`},
+		{"a member twice", `{"openrpc":"1.3.2","openrpc":"1.3.2","info":{"title":"","version":""},"methods":[]}`},
+	}
+	for _, tt := range tests {
+		if d, err := Parse([]byte(tt.text)); !errors.Is(err, ErrNoDocument) {
+			t.Errorf("%s: Parse(%s) = %v, %v, want ErrNoDocument", tt.name, tt.text, d, err)
+		}
+	}
+}
+
+// Names are exact: what the codec of the standard library would take for a name is another member here, and kept.
+func TestParseIsExact(t *testing.T) {
+	text := []byte(`{"openrpc":"1.3.2","info":{"title":"","version":""},"methods":[],"Methods":[1]}`)
+	d, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(d.Extra["Methods"]); len(d.Methods) != 0 || got != "[1]" {
+		t.Errorf("Methods = %v and Extra[Methods] = %s, want none and [1]", d.Methods, got)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range documents(f) {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := Parse(text)
+		if err != nil {
+			return
+		}
+		once, err := encode(d)
+		if err != nil {
+			t.Fatalf("read, but cannot be written: %v\n%s", err, text)
+		}
+		again, err := Parse(once)
+		if err != nil {
+			t.Fatalf("written, but cannot be read: %v\n%s", err, once)
+		}
+		twice, err := encode(again)
+		if err != nil || string(once) != string(twice) {
+			t.Fatalf("not stable (%v):\n%s\n%s", err, once, twice)
+		}
+		for i := range d.Methods {
+			m := &d.Methods[i]
+			for _, r := range d.Signature(m) {
+				if unicode.IsControl(r) {
+					t.Fatalf("a control character in %q", d.Signature(m))
+				}
+			}
+		}
+	})
+}
