@@ -1,0 +1,165 @@
+package guard
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Body says what the body of a request may be. The zero value takes application/json of at most 4 MiB. It is safe for
+// concurrent use once it is set up.
+type Body struct {
+	// Max bounds the body, in bytes. Zero means 4 MiB, negative means no bound. More is 413, from Content-Length alone
+	// where there is one: then nothing is read, and a client that waits for 100 Continue sends nothing.
+	Max int64
+
+	// Types are media types taken besides application/json, in lower case.
+	Types []string
+
+	// Time is how long the whole body may take. Zero means 30 s. Whatever it is, what has arrived must be 1 KiB a second
+	// after the first 5 s. Slower is 408, and the connection is closed.
+	Time time.Duration
+}
+
+const (
+	defaultMax  = 4 << 20
+	defaultTime = 30 * time.Second
+	grace       = 5 * time.Second  // before the rate counts
+	rate        = 1 << 10          // bytes a second
+	step        = 64 << 10         // memory is taken as bytes arrive, never on the word of a length
+	writeTime   = 10 * time.Second // for one write
+)
+
+var (
+	noType      = refuse(http.StatusUnsupportedMediaType, "a body needs Content-Type: application/json")
+	wrongType   = refuse(http.StatusUnsupportedMediaType, "this Content-Type is not taken here, application/json is")
+	wrongText   = refuse(http.StatusUnsupportedMediaType, "JSON is UTF-8, no other charset is taken")
+	encoded     = &Refusal{Status: http.StatusUnsupportedMediaType, Text: "compressed bodies are not taken", Name: "Accept-Encoding", Value: "identity"}
+	tooLong     = &Refusal{Status: http.StatusRequestEntityTooLarge, Text: "the body is too large", Close: true}
+	tooSlow     = &Refusal{Status: http.StatusRequestTimeout, Text: "the body came too slowly", Close: true}
+	cutOff      = &Refusal{Status: http.StatusBadRequest, Text: "the body is cut off or wrongly framed", Close: true}
+	nothingFits = refuse(http.StatusNotAcceptable, "nothing of what Accept names can be sent")
+)
+
+// NotAcceptable is the refusal of an Accept header that leaves nothing (RFC 9110, section 15.5.7).
+func NotAcceptable() *Refusal { return nothingFits }
+
+// Check returns why r's body is not even read, or nil: media type, charset, content coding, announced length.
+func (b *Body) Check(r *http.Request) *Refusal {
+	if f := b.checkType(r); f != nil {
+		return f
+	}
+	for _, coding := range r.Header["Content-Encoding"] {
+		if !strings.EqualFold(coding, "identity") && coding != "" {
+			return encoded
+		}
+	}
+	if limit := b.limit(); limit >= 0 && r.ContentLength > limit {
+		return tooLong
+	}
+	return nil
+}
+
+func (b *Body) limit() int64 {
+	if b.Max == 0 {
+		return defaultMax
+	}
+	return b.Max
+}
+
+func (b *Body) checkType(r *http.Request) *Refusal {
+	values := r.Header["Content-Type"]
+	switch {
+	case len(values) == 0:
+		if r.ContentLength == 0 {
+			return nil
+		}
+		return noType
+	case len(values) > 1:
+		return wrongType // two of them may be read as either
+	case values[0] == "application/json":
+		return nil
+	}
+	kind, params, err := mime.ParseMediaType(values[0])
+	if err != nil || kind != "application/json" && !slices.Contains(b.Types, kind) {
+		return wrongType
+	}
+	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "utf8") {
+		return wrongText
+	}
+	return nil
+}
+
+// Read appends the body of r to dst. It calls Check first. When it refuses, the caller answers with [Refusal.Write] and
+// nothing else; dst is still returned, so that its memory can be used again. Read and write deadlines are set where the server has them.
+func (b *Body) Read(w http.ResponseWriter, r *http.Request, dst []byte) ([]byte, *Refusal) {
+	if f := b.Check(r); f != nil {
+		return dst, f
+	}
+	if r.ContentLength == 0 {
+		return dst, nil
+	}
+	control := http.NewResponseController(w)
+	start := time.Now()
+	_ = control.SetReadDeadline(start.Add(grace)) // without deadlines the server's own limits hold
+
+	dst, f := b.read(control, r, dst, start)
+	if f == nil {
+		// The server reads on behind the body, to see whether the client goes away. That has no end.
+		_ = control.SetReadDeadline(time.Time{})
+	}
+	return dst, f
+}
+
+func (b *Body) read(control *http.ResponseController, r *http.Request, dst []byte, start time.Time) ([]byte, *Refusal) {
+	limit, announced, got := b.limit(), r.ContentLength, int64(0)
+	for {
+		room := int64(step)
+		if announced >= 0 {
+			room = min(room, announced-got)
+		}
+		if int64(cap(dst)-len(dst)) < min(room, 512) {
+			dst = slices.Grow(dst, int(room))
+		}
+		room = min(room, int64(cap(dst)-len(dst)))
+		n, err := r.Body.Read(dst[len(dst) : len(dst)+int(room)])
+		dst = dst[:len(dst)+n]
+		got += int64(n)
+		switch {
+		case limit >= 0 && got > limit:
+			return dst, tooLong
+		case got == announced:
+			return dst, nil
+		case err == io.EOF && announced < 0:
+			return dst, nil
+		case err != nil:
+			return dst, refusalOf(err)
+		}
+		_ = control.SetReadDeadline(b.due(start, got))
+	}
+}
+
+// due is until when the next bytes must be here, if got have come.
+func (b *Body) due(start time.Time, got int64) time.Time {
+	total := b.Time
+	if total == 0 {
+		total = defaultTime
+	}
+	earned := grace + time.Duration(got/rate)*time.Second + time.Duration(got%rate)*time.Second/rate
+	return start.Add(min(total, earned))
+}
+
+func refusalOf(err error) *Refusal {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return tooSlow
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLong // somebody outside of us has a lower limit
+	}
+	return cutOff
+}
