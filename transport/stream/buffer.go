@@ -52,9 +52,7 @@ func (b *buffer) free() {
 		return
 	}
 	if poison {
-		for i := range b.b {
-			b.b[i] = 0xDB
-		}
+		clear(b.b)
 	}
 	if i, size := pool(len(b.b)); i >= 0 && size == len(b.b) {
 		pools[i].Put(b)

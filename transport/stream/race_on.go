@@ -2,5 +2,5 @@
 
 package stream
 
-// poison overwrites buffers when they are given back, so that who reads a payload too late reads garbage.
+// poison clears buffers when they are given back, so that who reads a payload too late does not find it.
 const poison = true

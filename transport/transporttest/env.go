@@ -26,6 +26,7 @@ type env struct {
 	t        *testing.T
 	o        *Options
 	makePipe func(t *testing.T) (a, b jsonrpc.Transport)
+	patience time.Duration // for one rule
 
 	mu   sync.Mutex // guards open
 	open []jsonrpc.Transport
@@ -64,7 +65,7 @@ func (e *env) close() {
 func (e *env) check(r rule) error {
 	done := make(chan error, 1)
 	go func() { done <- r.check(e) }()
-	watch := time.NewTimer(patience)
+	watch := time.NewTimer(e.patience)
 	defer watch.Stop()
 	select {
 	case err := <-done:
@@ -73,7 +74,7 @@ func (e *env) check(r rule) error {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		e.close()
-		return fmt.Errorf("stuck for %v:\n%s", patience, stacks)
+		return fmt.Errorf("stuck for %v:\n%s", e.patience, stacks)
 	}
 }
 

@@ -55,7 +55,7 @@ func Run(t *testing.T, makePipe func(t *testing.T) (a, b jsonrpc.Transport), o *
 			ours := goleak.IgnoreCurrent()
 			t.Cleanup(func() { goleak.VerifyNone(t, ours) })
 
-			e := &env{t: t, o: o, makePipe: makePipe}
+			e := &env{t: t, o: o, makePipe: makePipe, patience: patience}
 			defer e.close()
 			if err := e.check(r); err != nil {
 				t.Fatal(err)
