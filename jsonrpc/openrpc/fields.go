@@ -35,12 +35,12 @@ func members(t reflect.Type) (list []member, rest reflect.Type) {
 		queue = queue[1:]
 		for i := range at.typ.NumField() {
 			f := at.typ.Field(i)
-			tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if f.Tag.Get("json") == "-" || (!f.IsExported() && !f.Anonymous) {
 				continue
 			}
 			index := append(slices.Clone(at.index), i)
-			if embedded := elem(f.Type); (f.Anonymous && tag == "") || has(options, "embed") {
+			if embedded := elem(f.Type); (f.Anonymous && name == "") || has(options, "embed") {
 				switch {
 				case embedded.Kind() == reflect.Struct && !seen[embedded]:
 					seen[embedded] = true
@@ -56,7 +56,7 @@ func members(t reflect.Type) (list []member, rest reflect.Type) {
 				continue
 			}
 			m := member{
-				name: tag, named: tag != "", typ: f.Type, index: index, doc: f.Tag.Get("jsonschema"),
+				name: name, named: name != "", typ: f.Type, index: index, doc: f.Tag.Get("jsonschema"),
 				optional: at.optional || f.Type.Kind() == reflect.Pointer || has(options, "omitzero") || has(options, "omitempty"),
 				quoted:   has(options, "string"),
 			}

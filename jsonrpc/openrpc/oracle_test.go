@@ -113,10 +113,10 @@ func compileIn(t *testing.T, text []byte, pointer string) *oracle.Schema {
 	c.DefaultDraft(oracle.Draft7)
 	c.AssertFormat()
 	c.AssertContent()
-	if err := c.AddResource("mem:/document.json", value); err != nil {
+	if err := c.AddResource("https://document.test/openrpc.json", value); err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Compile("mem:/document.json#" + pointer)
+	s, err := c.Compile("https://document.test/openrpc.json#" + pointer)
 	if err != nil {
 		t.Fatalf("schema at %s: %v\n%s", pointer, err, text)
 	}

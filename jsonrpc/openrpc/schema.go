@@ -140,7 +140,7 @@ func (s *schemas) inline(t reflect.Type) *jsonschema.Schema {
 	}
 	scalar, err := jsonschema.ForType(t, nil)
 	if err != nil {
-		return &jsonschema.Schema{Type: "null"} // channels, functions: the codec reads null and nothing else
+		return never() // channels, functions: the codec refuses all
 	}
 	return scalar
 }
@@ -158,7 +158,7 @@ func (s *schemas) object(t reflect.Type) *jsonschema.Schema {
 	if rest != nil {
 		o.AdditionalProperties = s.of(rest)
 	} else {
-		o.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}} // false
+		o.AdditionalProperties = never()
 	}
 	return o
 }
@@ -193,6 +193,9 @@ func (s *schemas) dictionary(t reflect.Type) *jsonschema.Schema {
 	return o
 }
 
+// never is the schema false, as the library writes it.
+func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
+
 // described adds a description to a schema; beside a $ref it would be ignored.
 func described(s *jsonschema.Schema, doc string) *jsonschema.Schema {
 	if doc == "" {
@@ -208,7 +211,7 @@ func described(s *jsonschema.Schema, doc string) *jsonschema.Schema {
 // nullable allows null as well.
 func nullable(s *jsonschema.Schema) *jsonschema.Schema {
 	switch {
-	case reflect.DeepEqual(s, &jsonschema.Schema{}), s.Type == "null", slices.Contains(s.Types, "null"):
+	case reflect.DeepEqual(s, &jsonschema.Schema{}), reflect.DeepEqual(s, never()), s.Type == "null", slices.Contains(s.Types, "null"):
 		return s
 	case s.Type != "" && s.Enum == nil && s.Const == nil && len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) == 0 && s.Not == nil:
 		s.Type, s.Types = "", []string{s.Type, "null"}
