@@ -58,7 +58,20 @@ func (e *env) close() {
 	for _, t := range e.open {
 		_ = t.Close() // the rule is over, whatever it says
 	}
-	e.open = nil
+}
+
+// giveUp closes everything until the rule comes back, which may open more on its way out.
+func (e *env) giveUp(done <-chan error) {
+	tick := time.NewTicker(e.patience / 100)
+	defer tick.Stop()
+	for range 100 {
+		e.close()
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // check runs a rule and says where everything stands if it does not come back.
@@ -73,7 +86,7 @@ func (e *env) check(r rule) error {
 	case <-watch.C:
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		e.close()
+		e.giveUp(done)
 		return fmt.Errorf("stuck for %v:\n%s", e.patience, stacks)
 	}
 }
