@@ -1,0 +1,250 @@
+// Package inproc is a Transport between two peers of one process: a pipe of payloads, bounded, and without a goroutine.
+//
+// Both ends behave like a connection, down to the limit on messages and the peer that does not read. Calls that need no
+// conversation are cheaper still through jsonrpc.Local.
+package inproc
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// Options tune Pipe. The zero value is ready for use.
+type Options struct {
+	// MaxMessage bounds one message, in bytes. Zero means 4 MiB, negative means no bound. A longer one arrives as a
+	// *jsonrpc.FrameError with answer -32600.
+	MaxMessage int64
+
+	// Buffer bounds what waits to be read in each direction, in bytes. Zero means 1 MiB. A Write waits for room; a
+	// message that is longer on its own goes in when nothing else waits.
+	Buffer int
+
+	// WriteTimeout bounds the wait for room. Zero means 10 s, negative means no bound. After it the Write closes its
+	// end and returns jsonrpc.ErrSlowPeer.
+	WriteTimeout time.Duration
+}
+
+// A Transport is one end of a pipe. See [jsonrpc.Transport].
+type Transport struct {
+	in, out *lane
+	read    batch // what Read hands out, one by one
+	next    int   // the index in read.ends of the next payload
+}
+
+// Pipe makes two connected ends.
+func Pipe(o *Options) (a, b *Transport) {
+	if o == nil {
+		o = &Options{}
+	}
+	there, back := newLane(o), newLane(o)
+	return &Transport{in: back, out: there}, &Transport{in: there, out: back}
+}
+
+// Read returns the next payload, and io.EOF when the other end was closed and all was read.
+func (t *Transport) Read() (payload []byte, more bool, err error) {
+	for t.next == len(t.read.ends) {
+		if t.next, err = 0, t.in.take(&t.read); err != nil {
+			return nil, false, err
+		}
+	}
+	start := 0
+	if t.next > 0 {
+		start = t.read.ends[t.next-1].at
+	}
+	end := t.read.ends[t.next]
+	t.next++
+	if end.tooLarge > 0 {
+		return nil, false, &jsonrpc.FrameError{
+			Answer: jsonrpc.ErrInvalidRequest,
+			Err:    fmt.Errorf("inproc: message of %d bytes: %w", end.tooLarge, jsonrpc.ErrTooLarge),
+		}
+	}
+	if t.next < len(t.read.ends) {
+		more = t.read.ends[t.next].tooLarge == 0
+	} else {
+		more = t.in.waiting()
+	}
+	return t.read.bytes[start : end.at-1 : end.at-1], more, nil
+}
+
+// Write copies all payloads of b to the other end and waits for room there.
+func (t *Transport) Write(b jsonrpc.Burst) error {
+	err := t.out.put(b)
+	if err != nil {
+		_ = t.Close() // part of b may be gone: nothing can follow it
+	}
+	return err
+}
+
+// Close ends both directions. What was written before can still be read at the other end.
+func (t *Transport) Close() error {
+	t.out.end(func(l *lane) { l.finished = true })
+	t.in.end(func(l *lane) { l.abandoned, l.batch = true, batch{} })
+	return nil
+}
+
+// A batch is payloads back to back, a newline behind each.
+type batch struct {
+	bytes []byte
+	ends  []end
+}
+
+// An end is where one payload ends. One that is too large is not kept, only its size.
+type end struct {
+	at, tooLarge int
+}
+
+// restingBytes bounds what a batch keeps allocated once it was read.
+const restingBytes = 64 << 10
+
+func (b *batch) reset() {
+	b.bytes, b.ends = b.bytes[:0], b.ends[:0]
+	if cap(b.bytes)+16*cap(b.ends) > restingBytes {
+		*b = batch{}
+	}
+}
+
+// A lane is one direction: one writer, one reader.
+type lane struct {
+	limit   int // of one message
+	bound   int // of what waits
+	timeout time.Duration
+
+	arrived, room chan struct{} // of one place each: something changed, look again
+
+	mu        sync.Mutex // guards what follows
+	batch     batch      // what waits to be read
+	finished  bool       // the writer has closed
+	abandoned bool       // the reader has closed
+}
+
+func newLane(o *Options) *lane {
+	l := &lane{
+		limit:   4 << 20,
+		bound:   1 << 20,
+		timeout: 10 * time.Second,
+		arrived: make(chan struct{}, 1),
+		room:    make(chan struct{}, 1),
+	}
+	if o.MaxMessage > 0 {
+		l.limit = int(min(o.MaxMessage, math.MaxInt))
+	} else if o.MaxMessage < 0 {
+		l.limit = math.MaxInt
+	}
+	if o.Buffer > 0 {
+		l.bound = o.Buffer
+	}
+	if o.WriteTimeout != 0 {
+		l.timeout = o.WriteTimeout
+	}
+	return l
+}
+
+// signal wakes who waits on c, now or next.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // is awake already
+	}
+}
+
+// take waits until something is there, and swaps it for what was read.
+func (l *lane) take(read *batch) error {
+	read.reset()
+	for {
+		l.mu.Lock()
+		if l.abandoned {
+			l.mu.Unlock()
+			return fmt.Errorf("inproc: read: %w", jsonrpc.ErrClosed)
+		}
+		if len(l.batch.ends) > 0 {
+			*read, l.batch = l.batch, *read
+			l.mu.Unlock()
+			signal(l.room)
+			return nil
+		}
+		finished := l.finished
+		l.mu.Unlock()
+		if finished {
+			return io.EOF
+		}
+		<-l.arrived
+	}
+}
+
+// waiting reports whether a payload is there to be taken.
+func (l *lane) waiting() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.batch.ends) > 0 && l.batch.ends[0].tooLarge == 0
+}
+
+// put adds the payloads, as many at a time as there is room for.
+func (l *lane) put(b jsonrpc.Burst) error {
+	var timeout <-chan time.Time
+	for start, next := 0, 0; next < len(b.Ends); {
+		n, err := l.add(b, start, next)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			signal(l.arrived)
+			next += n
+			start = b.Ends[next-1]
+			continue
+		}
+		if timeout == nil && l.timeout > 0 {
+			timer := time.NewTimer(l.timeout)
+			defer timer.Stop()
+			timeout = timer.C
+		}
+		select {
+		case <-l.room:
+		case <-timeout:
+			return fmt.Errorf("inproc: write: %w after %v", jsonrpc.ErrSlowPeer, l.timeout)
+		}
+	}
+	return nil
+}
+
+// add copies the payloads of b that fit, from the one with index next, which begins at start. It returns how many.
+func (l *lane) add(b jsonrpc.Burst, start, next int) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.finished:
+		return 0, fmt.Errorf("inproc: write: %w", jsonrpc.ErrClosed)
+	case l.abandoned:
+		return 0, fmt.Errorf("inproc: write: %w", io.ErrClosedPipe)
+	}
+	n := 0
+	for _, at := range b.Ends[next:] {
+		p := b.Bytes[start:at]
+		e := end{at: len(l.batch.bytes) + len(p)}
+		if size := len(p) - 1; size > l.limit { // all but the newline
+			e, p = end{at: len(l.batch.bytes), tooLarge: size}, nil
+		}
+		if held := len(l.batch.bytes) + 16*len(l.batch.ends); held > 0 && held+len(p) > l.bound {
+			break
+		}
+		l.batch.bytes = append(l.batch.bytes, p...)
+		l.batch.ends = append(l.batch.ends, e)
+		start = at
+		n++
+	}
+	return n, nil
+}
+
+// end closes the lane at one end and wakes the other.
+func (l *lane) end(set func(*lane)) {
+	l.mu.Lock()
+	set(l)
+	l.mu.Unlock()
+	signal(l.arrived)
+	signal(l.room)
+}
