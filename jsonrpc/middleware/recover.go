@@ -1,0 +1,44 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// A PanicError is a handler's panic. It wraps [jsonrpc.ErrInternal], and like every private error it becomes "Internal error"
+// on the wire: neither value nor stack leave the process.
+type PanicError struct {
+	Method string
+	Value  any    // what was passed to panic
+	Stack  []byte // as of runtime/debug.Stack
+}
+
+// Error names the method and the value, not the stack.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("middleware: the handler of %.256q panicked: %v", e.Method, e.Value)
+}
+
+// Unwrap returns [jsonrpc.ErrInternal].
+func (e *PanicError) Unwrap() error { return jsonrpc.ErrInternal }
+
+// Recover makes an error of a handler's panic. The engine does so by itself; Recover is for handlers that are called without it,
+// and for middleware outside of it that must see an error. report, if not nil, gets each panic on the handler's goroutine.
+func Recover(report func(context.Context, *PanicError)) jsonrpc.Middleware {
+	return func(next jsonrpc.Handler) jsonrpc.Handler {
+		return jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (result any, err error) {
+			defer func() {
+				if v := recover(); v != nil {
+					e := &PanicError{Method: req.Method, Value: v, Stack: debug.Stack()}
+					if report != nil {
+						report(ctx, e)
+					}
+					result, err = nil, e
+				}
+			}()
+			return next.Handle(ctx, req)
+		})
+	}
+}
