@@ -1,0 +1,281 @@
+package sse
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// An Event is one event of a stream.
+type Event struct {
+	// Type is the name of the event. A [Reader] fills in "message" for an event without one; a [Writer] then writes none.
+	Type string
+
+	// Data is what the event says: its data lines, joined by "\n". A [Writer] makes a line of each of "\n", "\r\n" and
+	// "\r" in it; in JSON text they are all white space.
+	Data []byte
+
+	// ID is the last event id that the stream has named so far. A [Writer] writes it if it is not empty.
+	ID string
+}
+
+// A Reader takes a stream apart into events, however the bytes come in. It is for one goroutine at a time.
+//
+// It takes what the format takes: each of the three line ends, one byte order mark, comments, unknown fields. It does not
+// decode UTF-8: whoever reads the data refuses what is none. An event that the end of the stream cuts off is dropped.
+type Reader struct {
+	r     io.Reader
+	limit int64
+
+	buf        []byte // buf[start:end] is read and not used
+	start, end int
+	searched   int  // so many bytes behind start hold no line end
+	begun      bool // the first line, which may have a byte order mark, is behind us
+	afterCR    bool // a "\n" that comes now belongs to the line end before
+	long       bool // the rest of this line is dropped
+	broken     bool // the rest of this event is dropped
+
+	kind  []byte // of the event that is being read
+	data  []byte // each line with "\n" behind it
+	spare []byte // what data was before: the last event's
+	newID string
+	id    string
+	retry time.Duration
+	told  bool // retry was there
+	err   error
+}
+
+const (
+	startSize  = 4 << 10
+	defaultMax = 16 << 20
+)
+
+// NewReader returns a Reader of r. maxEvent bounds the data of one event and the length of one line, in bytes: zero means 16 MiB,
+// negative means no bound.
+func NewReader(r io.Reader, maxEvent int64) *Reader {
+	switch {
+	case maxEvent == 0:
+		maxEvent = defaultMax
+	case maxEvent < 0:
+		maxEvent = math.MaxInt64 / 2
+	}
+	return &Reader{r: r, limit: maxEvent}
+}
+
+// Next waits for an event. Its Data is valid until the second call of Next or Try that follows. The error is io.EOF at the
+// end of the stream, and wraps jsonrpc.ErrTooLarge for an event over the limit, behind which the next call goes on.
+func (r *Reader) Next() (Event, error) {
+	for {
+		e, ok, err := r.Try()
+		if ok || err != nil {
+			return e, err
+		}
+		if r.err != nil {
+			return Event{}, r.err
+		}
+		r.fill()
+	}
+}
+
+// Try is Next without waiting: ok is false unless the rest of an event is here already.
+func (r *Reader) Try() (e Event, ok bool, err error) {
+	for {
+		line, whole := r.line()
+		if !whole {
+			return Event{}, false, r.tooLong()
+		}
+		if len(line) == 0 {
+			if e, ok := r.dispatch(); ok {
+				return e, true, nil
+			}
+			continue
+		}
+		if r.broken {
+			continue
+		}
+		if int64(len(line)) > r.limit+longest && line[0] != ':' {
+			return Event{}, false, r.refuse()
+		}
+		if err := r.field(line); err != nil {
+			return Event{}, false, err
+		}
+	}
+}
+
+// LastID is the id with which a client that comes back asks for what it has missed (Last-Event-ID).
+func (r *Reader) LastID() string { return r.id }
+
+// Retry is how long the server wants a client to wait before it comes back; ok is false if it did not say.
+func (r *Reader) Retry() (d time.Duration, ok bool) { return r.retry, r.told }
+
+// line returns the next line without its end, if all of it is here.
+func (r *Reader) line() ([]byte, bool) {
+	for {
+		if r.afterCR && r.start < r.end {
+			r.afterCR = false
+			if r.buf[r.start] == '\n' {
+				r.start++
+			}
+		}
+		rest := r.buf[r.start:r.end]
+		at := lineEnd(rest, r.searched)
+		if at < 0 {
+			r.searched = len(rest)
+			return nil, false
+		}
+		r.start += at + 1
+		r.searched = 0
+		r.afterCR = rest[at] == '\r'
+		if r.long {
+			r.long = false // its beginning was refused or ignored
+			continue
+		}
+		line := rest[:at]
+		if !r.begun {
+			r.begun = true
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		}
+		return line, true
+	}
+}
+
+func lineEnd(b []byte, from int) int {
+	at := bytes.IndexByte(b[from:], '\n')
+	if at < 0 {
+		at = len(b) - from
+	}
+	if cr := bytes.IndexByte(b[from:from+at], '\r'); cr >= 0 {
+		return from + cr
+	}
+	if from+at == len(b) {
+		return -1
+	}
+	return from + at
+}
+
+// longest is what a line may have besides its data.
+const longest = 64
+
+// tooLong gives up a line that has passed the limit and has no end yet. A comment costs nothing, anything else its event.
+func (r *Reader) tooLong() error {
+	have := int64(r.end - r.start)
+	if !r.begun {
+		have -= 3 // a byte order mark does not count
+	}
+	switch {
+	case r.long:
+		r.start, r.searched = r.end, 0
+		return nil
+	case have <= r.limit+longest:
+		return nil
+	}
+	comment := r.buf[r.start] == ':'
+	r.start, r.searched, r.long = r.end, 0, true
+	r.begun = true
+	if comment || r.broken {
+		return nil
+	}
+	return r.refuse()
+}
+
+func (r *Reader) refuse() error {
+	r.broken = true
+	r.data = r.data[:0]
+	return fmt.Errorf("sse: an event over %d bytes: %w", r.limit, jsonrpc.ErrTooLarge)
+}
+
+// field takes one line that is not blank (WHATWG HTML, section 9.2.6).
+func (r *Reader) field(line []byte) error {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	if len(value) > 0 && value[0] == ' ' {
+		value = value[1:]
+	}
+	switch string(name) {
+	case "data":
+		if int64(len(r.data)+len(value)) > r.limit {
+			return r.refuse()
+		}
+		r.data = append(append(r.data, value...), '\n')
+	case "event":
+		r.kind = append(r.kind[:0], value...)
+	case "id":
+		if bytes.IndexByte(value, 0) < 0 && string(value) != r.newID {
+			r.newID = string(value)
+		}
+	case "retry":
+		if ms, ok := digits(value); ok {
+			r.retry, r.told = ms, true
+		}
+	}
+	return nil
+}
+
+// digits reads a number of milliseconds; one that is too large for a Duration is the largest.
+func digits(text []byte) (time.Duration, bool) {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	n := int64(0)
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = min(n*10+int64(c-'0'), most/10)
+	}
+	return time.Duration(n) * time.Millisecond, len(text) > 0
+}
+
+// dispatch ends an event at its blank line. One without data only sets the id.
+func (r *Reader) dispatch() (Event, bool) {
+	r.id = r.newID
+	kind, broken := r.kind, r.broken
+	r.kind, r.broken = r.kind[:0], false
+	if broken || len(r.data) == 0 {
+		r.data = r.data[:0]
+		return Event{}, false
+	}
+	e := Event{Type: eventType(kind), Data: r.data[: len(r.data)-1 : len(r.data)-1], ID: r.id}
+	r.data, r.spare = r.spare[:0], r.data
+	return e, true
+}
+
+func eventType(kind []byte) string {
+	switch string(kind) {
+	case "", "message":
+		return "message"
+	}
+	return string(kind)
+}
+
+// fill reads once from the stream, and keeps the error for when all that came before it is used.
+func (r *Reader) fill() {
+	if r.start == r.end {
+		r.start, r.end = 0, 0
+		if cap(r.buf) > 1<<20 {
+			r.buf = nil // one long event is no reason to keep so much
+		}
+	}
+	if r.end == len(r.buf) {
+		if r.start >= len(r.buf)/2 && r.start > 0 {
+			r.end = copy(r.buf, r.buf[r.start:r.end])
+			r.start = 0
+		} else {
+			grown := make([]byte, max(startSize, 2*len(r.buf)))
+			r.end = copy(grown, r.buf[r.start:r.end])
+			r.buf, r.start = grown, 0
+		}
+	}
+	for range 100 {
+		n, err := r.r.Read(r.buf[r.end:])
+		r.end += n
+		if err != nil {
+			r.err = err
+		}
+		if n > 0 || err != nil {
+			return
+		}
+	}
+	r.err = io.ErrNoProgress
+}
