@@ -1,0 +1,75 @@
+package interop
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// webSocket is the address of the same HTTP endpoint for a WebSocket.
+func webSocket(address string) string { return "ws" + strings.TrimPrefix(address, "http") }
+
+// hostPort is what stands between a scheme and the path or query of an address.
+func hostPort(t *testing.T, address string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(address, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	rest, _, _ = strings.Cut(rest, "/")
+	if _, _, err := net.SplitHostPort(rest); err != nil {
+		t.Fatalf("%q has no host and port: %v", address, err)
+	}
+	return rest
+}
+
+// socketPath is a place for a Unix socket that is short enough for every system.
+func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "s") }
+
+func TestJaysonClient(t *testing.T) {
+	t.Parallel()
+	a := demo(t, "http://127.0.0.1:0", "tcp://127.0.0.1:0")
+	checks(t, node(t, "client-jayson.mjs", a[0], a[1], webSocket(a[0])))
+}
+
+func TestJaysonClientVersion1(t *testing.T) {
+	t.Parallel()
+	a := demo(t, "http://127.0.0.1:0/rpc?jsonrpc=1.0", "tcp://127.0.0.1:0?jsonrpc=1.0")
+	checks(t, node(t, "client-jayson.mjs", "1.0", a[0], a[1]))
+}
+
+func TestJSONRPC20Client(t *testing.T) {
+	t.Parallel()
+	a := demo(t, "http://127.0.0.1:0")
+	checks(t, node(t, "client-json-rpc-2.0.mjs", a[0], webSocket(a[0])))
+}
+
+func TestVSCodeClient(t *testing.T) {
+	t.Parallel()
+	t.Run("stdio", func(t *testing.T) {
+		t.Parallel()
+		checks(t, node(t, "client-vscode.mjs", append([]string{"--"}, stdioDemo("--framing", "header")...)...))
+	})
+	t.Run("sockets", func(t *testing.T) {
+		t.Parallel()
+		for _, address := range demo(t, "tcp://127.0.0.1:0?framing=header", "unix:"+socketPath(t)+"?framing=header") {
+			checks(t, node(t, "client-vscode.mjs", address))
+		}
+	})
+}
+
+func TestPythonJSONRPCClient(t *testing.T) {
+	t.Parallel()
+	checks(t, python(t, "client_jsonrpc.py", demo(t, "http://127.0.0.1:0", "tcp://127.0.0.1:0", "unix:"+socketPath(t))...))
+}
+
+func TestPythonJSONRPCClientVersion1(t *testing.T) {
+	t.Parallel()
+	a := demo(t, "http://127.0.0.1:0/rpc?jsonrpc=1.0", "tcp://127.0.0.1:0?jsonrpc=1.0", "unix:"+socketPath(t)+"?jsonrpc=1.0")
+	checks(t, python(t, "client_jsonrpc.py", append([]string{"1.0"}, a...)...))
+}
+
+func TestPylspClient(t *testing.T) {
+	t.Parallel()
+	checks(t, python(t, "client_pylsp.py", append([]string{"--"}, stdioDemo("--framing", "header")...)...))
+	checks(t, python(t, "client_pylsp.py", demo(t, "tcp://127.0.0.1:0?framing=header")...))
+}
