@@ -1,0 +1,184 @@
+// Package demo is the service that parley shows itself with: small methods, one for each thing JSON-RPC can do.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// Bounds of what a caller may ask for. A demo stands on the open desk of whoever learns with it.
+const (
+	maxSleep    = 10 * time.Minute
+	maxTicks    = 10_000
+	maxInterval = time.Minute
+)
+
+// Names on the wire that are not in the Mux: what the demo sends to its client.
+const (
+	NotifyTick = "countdown/tick"
+	CallAnswer = "answer"
+)
+
+type operands struct {
+	Minuend    Number `json:"minuend" jsonschema:"what is subtracted from"`
+	Subtrahend Number `json:"subtrahend" jsonschema:"what is taken away"`
+}
+
+func subtract(_ context.Context, in operands) (*Number, error) {
+	return in.Minuend.Sub(&in.Subtrahend), nil
+}
+
+type summands struct {
+	A Number `json:"a" jsonschema:"the first number"`
+	B Number `json:"b" jsonschema:"the second number"`
+}
+
+func add(_ context.Context, in summands) (*Number, error) {
+	return in.A.Add(&in.B), nil
+}
+
+func sum(_ context.Context, numbers []Number) (*Number, error) {
+	total := new(Number)
+	for i := range numbers {
+		total = total.Add(&numbers[i])
+		if total.digits() > maxDigits {
+			return nil, invalid("", errLongNumber.Error())
+		}
+	}
+	return total, nil
+}
+
+// echo answers with the params as they came, byte for byte.
+func echo(_ context.Context, req *jsonrpc.Request) (any, error) {
+	if req.Params == nil {
+		return nil, nil
+	}
+	return req.Params, nil
+}
+
+var data = jsonrpc.Raw(`["hello",5]`)
+
+func getData(context.Context, *jsonrpc.Request) (any, error) { return data, nil }
+
+// accept takes anything and has nothing to say about it.
+func accept(context.Context, *jsonrpc.Request) (any, error) { return nil, nil }
+
+type failure struct {
+	Code    int64       `json:"code" jsonschema:"the code of the error, any integer"`
+	Message string      `json:"message" jsonschema:"its message"`
+	Data    jsonrpc.Raw `json:"data,omitzero" jsonschema:"its data, any value; left out when absent"`
+}
+
+func fail(_ context.Context, in failure) (any, error) {
+	return nil, &jsonrpc.Error{Code: in.Code, Message: in.Message, Data: in.Data}
+}
+
+type pause struct {
+	Ms int64 `json:"ms" jsonschema:"how long to sleep, in milliseconds"`
+}
+
+func sleep(ctx context.Context, in pause) (int64, error) {
+	if in.Ms < 0 || in.Ms > maxSleep.Milliseconds() {
+		return 0, invalid("/ms", fmt.Sprintf("want 0 to %d", maxSleep.Milliseconds()))
+	}
+	return in.Ms, wait(ctx, time.Duration(in.Ms)*time.Millisecond)
+}
+
+// wait returns after d, or earlier with the reason why ctx ended.
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func panics(context.Context, *jsonrpc.Request) (any, error) {
+	panic("demo: somebody called the method panic")
+}
+
+type launch struct {
+	From       int   `json:"from" jsonschema:"the number to count down from"`
+	IntervalMs int64 `json:"interval_ms,omitzero" jsonschema:"the time between two steps, in milliseconds; 0 if absent"`
+}
+
+// A tick is what countdown notifies. RequestID tells which call it belongs to, since one connection may carry many.
+type tick struct {
+	RequestID jsonrpc.ID `json:"request_id"`
+	Left      int        `json:"left"`
+}
+
+func countdown(ctx context.Context, peer jsonrpc.Peer, in launch) (string, error) {
+	if in.From < 0 || in.From > maxTicks {
+		return "", invalid("/from", fmt.Sprintf("want 0 to %d", maxTicks))
+	}
+	if in.IntervalMs < 0 || in.IntervalMs > maxInterval.Milliseconds() {
+		return "", invalid("/interval_ms", fmt.Sprintf("want 0 to %d", maxInterval.Milliseconds()))
+	}
+	for left := in.From; left > 0; left-- {
+		err := peer.Notify(ctx, NotifyTick, tick{RequestID: requestID(ctx), Left: left})
+		if err != nil && !errors.Is(err, jsonrpc.ErrOneWay) { // a caller that takes no notifications still gets its result
+			return "", err
+		}
+		if err := wait(ctx, time.Duration(in.IntervalMs)*time.Millisecond); err != nil {
+			return "", err
+		}
+	}
+	return "liftoff", nil
+}
+
+type idKey struct{}
+
+// requestID is the id of the request that ctx belongs to, for methods that speak about their own call.
+func requestID(ctx context.Context) jsonrpc.ID {
+	id, _ := ctx.Value(idKey{}).(jsonrpc.ID)
+	return id
+}
+
+// identify puts the id of a countdown into its context; a typed function does not see its request.
+func identify(next jsonrpc.Handler) jsonrpc.Handler {
+	return jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		if req.Method == "countdown" {
+			ctx = context.WithValue(ctx, idKey{}, req.ID)
+		}
+		return next.Handle(ctx, req)
+	})
+}
+
+type question struct {
+	Question string `json:"question" jsonschema:"what to ask whoever calls"`
+}
+
+func ask(ctx context.Context, peer jsonrpc.Peer, in question) (jsonrpc.Raw, error) {
+	said, err := jsonrpc.Call[jsonrpc.Raw](ctx, peer, CallAnswer, in)
+	if theirs, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return nil, jsonrpc.NewError(codeNoAnswer, "The client did not answer").WithData(map[string]any{"code": theirs.Code, "message": theirs.Message})
+	}
+	if errors.Is(err, jsonrpc.ErrOneWay) {
+		return nil, jsonrpc.NewError(codeOneWay, "The client cannot be asked over this carrier").
+			WithData(map[string]any{"reason": "one_way", "retryable": false, "instead": []string{"tcp", "tls", "unix", "ws", "stdio"}})
+	}
+	return said, err
+}
+
+// Codes of the demo's own errors. They are an application's, so any integer outside the reserved range would do.
+const (
+	codeNoAnswer = 1001
+	codeOneWay   = 1002
+	codeNoToken  = 1003
+)
+
+// invalid is the answer to params that have the right types and wrong values. pointer is where (RFC 6901).
+func invalid(pointer, reason string) *jsonrpc.Error {
+	return jsonrpc.ErrInvalidParams.WithData(jsonrpc.ParamFault{Pointer: pointer, Reason: reason})
+}

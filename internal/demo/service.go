@@ -1,0 +1,170 @@
+package demo
+
+import (
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/jsonrpc/openrpc"
+)
+
+// A Service is one demo with its own memory: tokens and log entries of one are unknown to another.
+type Service struct {
+	// Mux finds the methods. Serve Handler, not the Mux, or a tick of countdown does not name its call.
+	Mux *jsonrpc.Mux
+
+	// Discovery describes the methods; it answers "rpc.discover".
+	Discovery *openrpc.Discovery
+
+	sessions sessions
+	events   events
+}
+
+// New makes a demo. version is its own, for "rpc.discover".
+func New(version string) *Service {
+	s := &Service{Mux: new(jsonrpc.Mux)}
+	s.Discovery = openrpc.New(s.Mux, openrpc.Info{
+		Title:       "parley demo",
+		Version:     version,
+		Description: "Small methods, one for each thing JSON-RPC 2.0 can do. `countdown` notifies before it answers, `ask` calls its caller back, `sleep` can be cancelled.",
+	})
+	s.Discovery.Types = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Number](): {Type: "number"}}
+	for _, m := range s.methods() {
+		s.Mux.Add(m.name, m.handler, m.mode)
+		s.Discovery.Describe(m.name, m.doc)
+	}
+	s.Discovery.Register()
+	return s
+}
+
+// Handler answers the demo's methods.
+func (s *Service) Handler() jsonrpc.Handler { return jsonrpc.Chain(s.Mux, identify) }
+
+// A method is one row of the demo.
+type method struct {
+	name    string
+	handler jsonrpc.Handler
+	mode    jsonrpc.Mode
+	doc     openrpc.Doc
+}
+
+// list is short for the values of an example.
+type list = []any
+
+func (s *Service) methods() []method {
+	raw := func(f jsonrpc.HandlerFunc) jsonrpc.Handler { return f }
+	anything := []openrpc.ContentDescriptor{{Name: "params", Description: "any params, or none"}}
+	noParams := []openrpc.ContentDescriptor{}
+	badParams := []*jsonrpc.Error{jsonrpc.ErrInvalidParams}
+	badToken := []*jsonrpc.Error{jsonrpc.ErrInvalidParams, jsonrpc.NewError(codeNoToken, "Unknown token")}
+
+	return []method{
+		{"subtract", jsonrpc.Func(subtract), jsonrpc.Quick, openrpc.Doc{
+			Summary: "One number minus another, exactly.",
+			Examples: []openrpc.ExamplePairing{
+				openrpc.Pair("by position or by name", list{42, 23}, 19),
+				openrpc.Pair("past what a float64 holds", list{jsonrpc.Raw("9007199254740993"), 1}, jsonrpc.Raw("9007199254740992")),
+			},
+			Errors: badParams,
+		}},
+		{"add", jsonrpc.Func(add), jsonrpc.Quick, openrpc.Doc{
+			Summary: "Two numbers together, exactly.",
+			Examples: []openrpc.ExamplePairing{
+				openrpc.Pair("two numbers", list{5, 3}, 8),
+				openrpc.Pair("decimals", list{0.1, 0.2}, jsonrpc.Raw("0.3")),
+			},
+			Errors: badParams,
+		}},
+		{"sum", jsonrpc.Func(sum), 0, openrpc.Doc{
+			Summary:  "As many numbers as you like together, by position.",
+			Params:   []openrpc.ContentDescriptor{{Name: "numbers", Description: "the numbers to add; none make 0"}},
+			Examples: []openrpc.ExamplePairing{openrpc.Pair("three numbers", list{1, 2, 4}, 7)},
+			Errors:   badParams,
+		}},
+		{"get_data", raw(getData), jsonrpc.Quick, openrpc.Doc{
+			Summary:  "Always the same list.",
+			Params:   noParams,
+			Examples: []openrpc.ExamplePairing{openrpc.Pair("no params", nil, data)},
+		}},
+		{"echo", raw(echo), 0, openrpc.Doc{
+			Summary:  "Its params, byte for byte; null without params.",
+			Params:   anything,
+			Examples: []openrpc.ExamplePairing{openrpc.Pair("a list", list{"hello", 1.0}, jsonrpc.Raw(`["hello",1]`))},
+		}},
+		{"update", raw(accept), jsonrpc.Quick, openrpc.Doc{
+			Summary:  "Takes anything, does nothing, answers null; meant for notifications.",
+			Params:   anything,
+			Examples: []openrpc.ExamplePairing{openrpc.Pair("five numbers", list{1, 2, 3, 4, 5}, nil)},
+		}},
+		{"notify_hello", raw(accept), jsonrpc.Quick, openrpc.Doc{
+			Summary:  "Like update, under the name that the specification uses.",
+			Params:   anything,
+			Examples: []openrpc.ExamplePairing{openrpc.Pair("one number", list{7}, nil)},
+		}},
+		{"notify_sum", raw(accept), jsonrpc.Quick, openrpc.Doc{
+			Summary:  "Like update, under another name that the specification uses.",
+			Params:   anything,
+			Examples: []openrpc.ExamplePairing{openrpc.Pair("three numbers", list{1, 2, 4}, nil)},
+		}},
+		{"fail", jsonrpc.Func(fail), jsonrpc.Quick, openrpc.Doc{
+			Summary: "Answers with the error you describe.",
+			Result:  &openrpc.ContentDescriptor{Name: "result", Description: "there is never one"},
+			Errors:  badParams,
+		}},
+		{"sleep", jsonrpc.Func(sleep), jsonrpc.Unordered, openrpc.Doc{
+			Summary:     "Waits so many milliseconds and answers how many they were.",
+			Description: "It can be cancelled with `$/cancelRequest`, holds up nothing that comes after it, and passes the server's deadline of a minute if you let it.",
+			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a quarter of a second", list{250}, 250)},
+			Errors:      append(badParams, jsonrpc.ErrCancelled),
+		}},
+		{"panic", raw(panics), 0, openrpc.Doc{
+			Summary: "The handler panics; you see what a caller sees of that, and that the server lives on.",
+			Params:  noParams,
+			Errors:  []*jsonrpc.Error{jsonrpc.ErrInternal},
+		}},
+		{"countdown", jsonrpc.PeerFunc(countdown), jsonrpc.Unordered, openrpc.Doc{
+			Summary:     "Notifies " + NotifyTick + " with each step, then answers.",
+			Description: "A notification has the params `{request_id, left}`. Over HTTP they come on an event stream if the caller accepts one, and not at all otherwise.",
+			Examples:    []openrpc.ExamplePairing{openrpc.Pair("three steps", list{3, 200}, "liftoff")},
+			Errors:      badParams,
+		}},
+		{"ask", jsonrpc.PeerFunc(ask), jsonrpc.Unordered, openrpc.Doc{
+			Summary:     "Calls your method " + CallAnswer + " with the question, and answers what you said.",
+			Description: "Both sides of a connection may ask. A plain POST has no way back, so there it is an error.",
+			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a question", list{"tea or coffee?"}, "tea")},
+			Errors: append(badParams, jsonrpc.NewError(codeNoAnswer, "The client did not answer"),
+				jsonrpc.NewError(codeOneWay, "The client cannot be asked over this carrier")),
+		}},
+		{"login", jsonrpc.Func(s.sessions.login), 0, openrpc.Doc{
+			Summary:     "Makes a token that whoami and counter know you by.",
+			Description: "JSON-RPC has no sessions; what must be remembered is named in the params. The newest 1,000 tokens are kept.",
+			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a name", list{"ada"}, Ticket{Token: "GEZDGNBVGY3TQOJQGEZDGNBVGY"})},
+			Errors:      badParams,
+		}},
+		{"whoami", jsonrpc.Func(s.sessions.whoami), 0, openrpc.Doc{
+			Summary:  "The name that was given to login.",
+			Examples: []openrpc.ExamplePairing{openrpc.Pair("a token", list{"GEZDGNBVGY3TQOJQGEZDGNBVGY"}, Identity{Name: "ada"})},
+			Errors:   badToken,
+		}},
+		{"counter", jsonrpc.Func(s.sessions.counter), 0, openrpc.Doc{
+			Summary:  "Counts for the holder of a token, one by one or in steps.",
+			Examples: []openrpc.ExamplePairing{openrpc.Pair("one step", list{"GEZDGNBVGY3TQOJQGEZDGNBVGY"}, 1)},
+			Errors:   badToken,
+		}},
+		{"log_event", raw(s.events.add), 0, openrpc.Doc{
+			Summary:     "Remembers its params, whatever they are, and answers their number.",
+			Description: "As a notification it shows order: what get_log is asked after it has seen it.",
+			Params:      anything,
+			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a text", list{"door opened"}, 1)},
+			Errors:      badParams,
+		}},
+		{"get_log", jsonrpc.Func(s.events.get), 0, openrpc.Doc{
+			Summary:     "What log_event remembered, oldest first.",
+			Description: "The newest 1,000 events are kept, and no more than 1 MiB of them.",
+			Examples: []openrpc.ExamplePairing{openrpc.Pair("the newest", list{1},
+				jsonrpc.Raw(`[{"seq":1,"time":"2026-11-20T12:00:00Z","event":["door opened"]}]`))},
+			Errors: badParams,
+		}},
+	}
+}
