@@ -133,10 +133,10 @@ func (h *headers) line(line []byte) *jsonrpc.FrameError {
 		return h.refuse(line, errors.New("not a header field"))
 	}
 	value = bytes.Trim(value, " \t")
-	switch strings.ToLower(string(name)) {
-	case "content-length":
+	switch { // a token is ASCII
+	case bytes.EqualFold(name, []byte("Content-Length")):
 		return h.contentLength(value)
-	case "content-type":
+	case bytes.EqualFold(name, []byte("Content-Type")):
 		h.charset = checkCharset(string(value))
 	}
 	return nil
