@@ -164,7 +164,13 @@ var addressLine = regexp.MustCompile(`\bcall ((?:https?|tcp|tls|wss?|unix):\S+)`
 // demo starts `parley demo` on targets and returns the addresses where it listens, in the same order.
 func demo(t *testing.T, targets ...string) []string {
 	t.Helper()
-	argv := []string{parleyPath, "demo"}
+	return demoWith(t, nil, targets...)
+}
+
+// demoWith is demo with further flags.
+func demoWith(t *testing.T, flags []string, targets ...string) []string {
+	t.Helper()
+	argv := append([]string{parleyPath, "demo"}, flags...)
 	for _, target := range targets {
 		argv = append(argv, "--listen", target)
 	}
