@@ -125,7 +125,9 @@ func tcpPair(t testing.TB) (near, far net.Conn) {
 func (r role) start(t testing.TB, o *Options) (*Transport, net.Conn) {
 	t.Helper()
 	near, far := tcpPair(t)
-	return r.over(t, near, o), far
+	tr := r.over(t, near, o)
+	t.Cleanup(func() { far.Close() }) // first, so that nobody waits for its close frame
+	return tr, far
 }
 
 // over returns a Transport in this role on conn.
