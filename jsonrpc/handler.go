@@ -63,6 +63,9 @@ type Exchange struct {
 	// Check is the door: it sees each request before its handler, and an error refuses it as if the handler
 	// had returned it. Nil lets all pass.
 	Check func(ctx context.Context, req *Request) error
+
+	lane *lane   // on a Conn: where handlers have their places
+	out  *outbox // on a Conn: what Sink is
 }
 
 // A Cancellation is how a protocol says that a caller stopped waiting: a notification whose params name the call.

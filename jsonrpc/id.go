@@ -37,9 +37,9 @@ func StringID(s string) ID {
 // ParseID reads the JSON text of an ID. It returns an error for anything but one string, number or null
 // without white space around it.
 func ParseID(text []byte) (ID, error) {
-	var s scanner
+	s := defaultScanner()
 	end, err := s.value(text, 0)
-	if err != nil || end != len(text) || !isScalarID(text) || s.lone {
+	if err != nil || end != len(text) || text[0] <= ' ' || !isScalarID(text) || s.lone {
 		return ID{}, errors.New("jsonrpc: an id is a string, a number or null")
 	}
 	return idOf(text), nil

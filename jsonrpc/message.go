@@ -3,7 +3,6 @@ package jsonrpc
 import (
 	"bytes"
 	"context"
-	"strings"
 )
 
 // Raw is JSON text that is known to be valid. It is what params, results and error data stay until someone needs their
@@ -12,7 +11,7 @@ type Raw []byte
 
 // ParseRaw checks that text is exactly one JSON value (RFC 8259) in valid UTF-8, and returns it.
 func ParseRaw(text []byte) (Raw, error) {
-	var s scanner
+	s := defaultScanner()
 	start := skipSpace(text, 0)
 	end, err := s.value(text, start)
 	if err != nil {
@@ -52,18 +51,20 @@ type Request struct {
 	Method string
 	Params Raw // an object or an array; nil when absent or null
 
-	origin *running // who asked; nil for a request made by hand
+	origin *origin // where it came from; nil for a request made by hand
 }
 
 // IsNotification reports whether nobody waits for an answer.
 func (r *Request) IsNotification() bool { return r.ID.IsZero() }
 
-// Clone copies the request, so that it may be kept after Handle has returned.
+// Clone copies the request, so that it may be kept after Handle has returned. The copy keeps its Peer.
 func (r *Request) Clone() *Request {
-	c := *r
-	c.Method = strings.Clone(r.Method)
-	c.Params = r.Params.Clone()
-	return &c
+	c := &Request{ID: r.ID, Method: r.Method, Params: r.Params.Clone()}
+	if o := r.origin; o != nil {
+		r.Peer()
+		c.origin = &origin{a: o.a, x: o.x, run: o.run, peer: o.peer, batched: o.batched}
+	}
+	return c
 }
 
 // A Peer is the other side as seen from here. It is safe for concurrent use.

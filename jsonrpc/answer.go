@@ -1,0 +1,549 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// An Answerer is the answering half: a payload goes in, messages about it leave through a [Sink], and one response comes out. It
+// needs no transport. There is one for each conversation, or one for an endpoint that has none. The zero Answerer answers
+// "Method not found" to all. Set its fields before its first use, and do not copy it afterwards.
+type Answerer struct {
+	Handler Handler
+
+	// Mode tells what may be assumed of a method, usually the Mux's. Nil: nothing.
+	Mode func(method string) Mode
+
+	Limits  Limits
+	Gate    *Gate   // bounds the requests of many conversations together; nil for no bound
+	Version Version // Version1 takes messages of both versions
+	NoBatch bool    // the protocol has no batches: an array is answered -32600
+	NoNull  bool    // the protocol has no id null: it is answered -32600
+
+	// Cancellation makes running requests cancellable by the peer. Track does so for Cancel alone.
+	Cancellation Cancellation
+	Track        bool
+
+	// Report gets what must not go out: panics as *PanicError, errors of handlers as *HandlerError, messages that were
+	// dropped. Nil drops it. It is called on the goroutine that noticed, and must not wait.
+	Report func(what string, err error)
+
+	setup  sync.Once
+	limits Limits // Limits with defaults
+	tick   time.Duration
+	names  nameTable
+
+	active   atomic.Int64 // payloads that are being answered
+	watched  atomic.Int32 // how many wait for there to be none
+	draining atomic.Bool
+
+	mu      sync.Mutex // guards what follows
+	oldest  *running   // requests whose handlers run, newest first
+	sweeper *time.Timer
+	armed   bool
+	now     int64 // in ticks
+	idle    []chan struct{}
+}
+
+// A HandlerError is an error that a handler returned and that did not go out.
+type HandlerError struct {
+	Method string
+	Err    error
+}
+
+func (e *HandlerError) Error() string {
+	return "jsonrpc: handler of " + e.Method + ": " + e.Err.Error()
+}
+func (e *HandlerError) Unwrap() error { return e.Err }
+
+// A PanicError is a panic of a handler, or of the encoder of its result. The peer gets only the Reference.
+type PanicError struct {
+	Method    string
+	Value     any
+	Stack     []byte
+	Reference int64 // counts the panics of this process
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("jsonrpc: handler of %s panicked (reference %d): %v\n%s", e.Method, e.Reference, e.Value, e.Stack)
+}
+
+var panics atomic.Int64 // only to give each a reference of its own
+
+var errStopping = errors.New("jsonrpc: shutting down")
+
+func (a *Answerer) init() {
+	a.setup.Do(func() {
+		a.limits = a.Limits.withDefaults()
+		a.tick = tickOf(a.limits.Deadline)
+		if a.limits.Deadline < 0 {
+			a.tick = time.Second
+		}
+		a.Track = a.Track || a.Cancellation.Method != ""
+		if a.Handler == nil {
+			a.Handler = new(Mux)
+		}
+	})
+}
+
+func (a *Answerer) report(what string, err error) {
+	if a.Report != nil {
+		a.Report(what, err)
+	}
+}
+
+// A job is what one payload, or one request of it, needs while it is answered. It is reused.
+type job struct {
+	parser parser
+	req    Request
+	origin origin
+	mode   Mode
+	ctx    context.Context
+	run    *running // nil for a quick request
+	out    []byte   // the response
+
+	// On a Conn, where the payload outlives the read.
+	task    task
+	payload []byte
+	msgs    []message // a batch
+}
+
+// origin is what a Request knows of where it came from.
+type origin struct {
+	a       *Answerer
+	x       *Exchange
+	run     *running
+	peer    *boundPeer // made when asked for
+	after   []func()
+	batched bool
+}
+
+var jobs = sync.Pool{New: func() any { return new(job) }}
+
+// tooBigToKeep is the size of a buffer that goes to the collector instead of a pool.
+const tooBigToKeep = 64 << 10
+
+func (j *job) free() {
+	poison(j.payload)
+	if cap(j.payload) > tooBigToKeep {
+		j.payload = nil
+	}
+	if cap(j.out) > tooBigToKeep {
+		j.out = nil
+	}
+	if cap(j.msgs) > 256 {
+		j.msgs = nil
+	}
+	if cap(j.parser.msgs) > 256 {
+		j.parser.msgs = nil
+	}
+	j.req = Request{}
+	j.task = task{}
+	j.origin = origin{}
+	j.ctx, j.run = nil, nil
+	jobs.Put(j)
+}
+
+// Answer handles one payload on the calling goroutine and appends the response to dst; nothing is appended when there is nothing
+// to say. The *Error is the one that went out for a single message, for carriers that mirror it in a status. ctx is the parent of
+// the handlers' contexts. A response among the messages goes to x.Asker. It is safe for concurrent use.
+func (a *Answerer) Answer(ctx context.Context, dst, payload []byte, x *Exchange) ([]byte, *Error) {
+	a.init()
+	a.active.Add(1)
+	defer a.done()
+	j := jobs.Get().(*job)
+	defer j.free()
+
+	p := &j.parser
+	if e := a.parse(p, payload); e != nil {
+		return AppendError(dst, a.Version, NullID, e), e
+	}
+	if p.batch {
+		return a.answerBatch(ctx, dst, payload, p.msgs, nil, x), nil
+	}
+	m := &p.msgs[0]
+	switch m.kind {
+	case kindResponse, kindBadResponse:
+		a.takeResponse(x.Asker, m, payload)
+		return dst, nil
+	case kindBadRequest:
+		return AppendError(dst, m.version, m.id, m.bad), m.bad
+	}
+	a.prepare(j, m, payload, x)
+	if e := a.refuse(&j.req); e != nil {
+		return a.appendOutcome(dst, &j.req, m.version, nil, e)
+	}
+	if a.isCancel(&j.req) {
+		a.cancelNamed(j.req.Params)
+		return dst, nil
+	}
+	j.ctx = ctx
+	if j.mode&Quick == 0 {
+		a.admit(ctx, j, m, x)
+	}
+	dst, e := a.execute(j, m.version, dst)
+	a.finish(j)
+	return dst, e
+}
+
+// parse reads a payload by the limits in force.
+func (a *Answerer) parse(p *parser, payload []byte) *Error {
+	p.maxBatch, p.version = a.limits.Batch, a.Version
+	if e := p.parse(payload, a.limits.Depth, a.limits.Tokens); e != nil {
+		return e
+	}
+	if p.batch && a.NoBatch {
+		return errInvalid
+	}
+	return nil
+}
+
+// takeResponse hands a response to whoever waits for it.
+func (a *Answerer) takeResponse(k *Asker, m *message, payload []byte) {
+	if k == nil || !k.deliver(m, payload) {
+		a.report("dropped", fmt.Errorf("jsonrpc: a response that nobody waits for, id %.64s", m.id))
+	}
+}
+
+// prepare turns a parsed message into the request of j.
+func (a *Answerer) prepare(j *job, m *message, payload []byte, x *Exchange) {
+	method := a.names.intern(m.method.of(payload))
+	j.req = Request{ID: m.id, Method: method, Params: m.params.of(payload), origin: &j.origin}
+	if m.kind == kindNotification {
+		j.req.ID = ID{}
+	}
+	j.origin = origin{a: a, x: x}
+	j.mode = 0
+	if a.Mode != nil {
+		j.mode = a.Mode(method)
+	}
+}
+
+// refuse returns why a request is not even looked at.
+func (a *Answerer) refuse(req *Request) *Error {
+	switch {
+	case a.NoNull && req.ID.IsNull():
+		return errInvalid
+	case a.draining.Load():
+		return faultStopping
+	}
+	return nil
+}
+
+// admit makes a request known, so that it can be cancelled, and gives it a context. It comes before any wait for a place:
+// the cancel may be the next message.
+func (a *Answerer) admit(ctx context.Context, j *job, m *message, x *Exchange) {
+	r := &running{parent: ctx, a: a, x: x, id: j.req.ID, v: m.version, open: j.mode&Open != 0}
+	a.mu.Lock()
+	r.since, r.touched, r.listed = a.now, a.now, true
+	if r.next = a.oldest; r.next != nil {
+		r.next.prev = r
+	}
+	a.oldest = r
+	if !a.armed {
+		a.armed = true
+		if a.sweeper == nil {
+			a.sweeper = time.AfterFunc(a.tick, a.sweep)
+		} else {
+			a.sweeper.Reset(a.tick)
+		}
+	}
+	a.mu.Unlock()
+	j.run, j.ctx, j.origin.run = r, r, r
+}
+
+// execute runs the handler of j and appends its response to dst, nothing for a notification.
+func (a *Answerer) execute(j *job, v Version, dst []byte) (out []byte, e *Error) {
+	req := &j.req
+	start := len(dst)
+	defer func() {
+		if value := recover(); value != nil {
+			a.settle(j)
+			out, e = a.appendPanic(dst[:start], req, v, value)
+		}
+	}()
+	if j.run != nil {
+		if !a.Gate.enter() {
+			return a.appendOutcome(dst, req, v, nil, faultBusy)
+		}
+		defer a.Gate.leave()
+	}
+	if x := j.origin.x; x.Check != nil {
+		if err := x.Check(j.ctx, req); err != nil {
+			return a.appendOutcome(dst, req, v, nil, a.outcome(j, err))
+		}
+	}
+	result, err := a.Handler.Handle(j.ctx, req)
+	a.settle(j)
+	if err != nil {
+		return a.appendOutcome(dst, req, v, nil, a.outcome(j, err))
+	}
+	return a.appendOutcome(dst, req, v, result, nil)
+}
+
+// settle ends the peer of a request before the answer is queued, so that nothing the handler sends can follow it.
+func (a *Answerer) settle(j *job) {
+	if j.origin.peer != nil {
+		j.origin.peer.settle()
+	}
+}
+
+// finish forgets a request whose response is on its way.
+func (a *Answerer) finish(j *job) {
+	if r := j.run; r != nil {
+		a.mu.Lock()
+		a.unlist(r)
+		a.mu.Unlock()
+		r.end(context.Canceled)
+	}
+	for _, f := range j.origin.after {
+		f()
+	}
+}
+
+// unlist takes a request out of the list. The lock is held.
+func (a *Answerer) unlist(r *running) {
+	if !r.listed {
+		return
+	}
+	r.listed = false
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		a.oldest = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	}
+	r.prev, r.next = nil, nil
+}
+
+// outcome decides what a handler's error is on the wire.
+func (a *Answerer) outcome(j *job, err error) *Error {
+	if e, ok := err.(*Error); ok && e != nil { // not errors.As: what is wrapped stays here
+		return e
+	}
+	if j.run != nil {
+		switch j.run.ended() {
+		case ErrPeerCancelled:
+			return faultCancelled
+		case ErrTimeout:
+			return faultDeadline
+		case errStopping:
+			return faultStopping
+		}
+	}
+	a.report("handler", &HandlerError{j.req.Method, err})
+	return ErrInternal
+}
+
+// appendOutcome encodes the response to req, or nothing if nobody waits for one.
+func (a *Answerer) appendOutcome(dst []byte, req *Request, v Version, result any, e *Error) ([]byte, *Error) {
+	if req.IsNotification() {
+		if e != nil && e != ErrMethodNotFound {
+			a.report("notification", &HandlerError{req.Method, e})
+		}
+		return dst, nil
+	}
+	if e == nil {
+		out, err := AppendResult(dst, v, req.ID, result)
+		if err == nil {
+			return out, nil
+		}
+		a.report("encode", &HandlerError{req.Method, err})
+		dst, e = out, ErrInternal
+	}
+	return AppendError(dst, v, req.ID, e), e
+}
+
+func (a *Answerer) appendPanic(dst []byte, req *Request, v Version, value any) ([]byte, *Error) {
+	p := &PanicError{Method: req.Method, Value: value, Stack: debug.Stack(), Reference: panics.Add(1)}
+	a.report("panic", p)
+	if req.IsNotification() {
+		return dst, nil
+	}
+	e := ErrInternal.WithData(struct {
+		Reference int64 `json:"reference"`
+	}{p.Reference})
+	return AppendError(dst, v, req.ID, e), e
+}
+
+// Cancel ends the context of the running requests with this id, with ErrPeerCancelled as cause, and reports whether there
+// was one. It needs Track or a Cancellation.
+func (a *Answerer) Cancel(id ID) bool {
+	var hit []*running
+	a.mu.Lock()
+	for r := a.oldest; r != nil; r = r.next {
+		if r.id == id && !id.IsZero() {
+			hit = append(hit, r)
+		}
+	}
+	a.mu.Unlock()
+	for _, r := range hit {
+		r.end(ErrPeerCancelled)
+	}
+	return len(hit) > 0
+}
+
+func (a *Answerer) isCancel(req *Request) bool {
+	return a.Cancellation.Method != "" && req.Method == a.Cancellation.Method && req.IsNotification()
+}
+
+// cancelNamed cancels the request that the params of a cancel message name.
+func (a *Answerer) cancelNamed(params Raw) {
+	if len(params) == 0 || params[0] != '{' {
+		return
+	}
+	members(params, func(name []byte, value Raw) {
+		if string(name) == a.Cancellation.Member && isScalarID(value) {
+			a.Cancel(idOf(value))
+		}
+	})
+}
+
+// endAll ends the contexts of all running requests.
+func (a *Answerer) endAll(cause error) {
+	a.mu.Lock()
+	var all []*running
+	for r := a.oldest; r != nil; r = r.next {
+		all = append(all, r)
+	}
+	a.mu.Unlock()
+	for _, r := range all {
+		r.end(cause)
+	}
+}
+
+// sweep looks for requests that passed their deadline, once a tick while anything runs.
+func (a *Answerer) sweep() {
+	handler, total, second := ticks(a.limits.Deadline, a.tick), ticks(a.limits.TotalDeadline, a.tick), ticks(time.Second, a.tick)
+	var late, stuck []*running
+	a.mu.Lock()
+	a.now++
+	for r := a.oldest; r != nil; r = r.next {
+		switch {
+		case r.open:
+		case r.waits.Load() > 0:
+			r.since++ // the peer's time, not the handler's
+			r.touched = a.now
+		case r.overdue > 0:
+			if r.overdue++; r.overdue == second+1 {
+				stuck = append(stuck, r)
+			}
+		case a.now-r.touched > handler || a.now-r.since > total:
+			r.overdue = 1
+			late = append(late, r)
+		}
+	}
+	if a.oldest == nil {
+		a.armed = false
+	} else {
+		a.sweeper.Reset(a.tick)
+	}
+	a.mu.Unlock()
+	for _, r := range late {
+		r.end(ErrTimeout)
+	}
+	for _, r := range stuck {
+		a.giveUp(r)
+	}
+}
+
+// giveUp answers a request whose handler ignores that its context has ended. The handler's own answer will be dropped.
+func (a *Answerer) giveUp(r *running) {
+	if r.x.lane == nil || r.id.IsZero() || !r.taken.CompareAndSwap(false, true) {
+		return // a carrier of one payload can only wait
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), a.limits.OutWait)
+		defer cancel()
+		_ = r.x.Sink.Send(ctx, AppendError(nil, r.v, r.id, faultDeadline)) // else the conversation is over
+	}()
+}
+
+// done counts a payload as answered.
+func (a *Answerer) done() {
+	if a.active.Add(-1) == 0 && a.watched.Load() > 0 {
+		a.mu.Lock()
+		for _, c := range a.idle {
+			close(c)
+		}
+		a.idle = nil
+		a.mu.Unlock()
+	}
+}
+
+// Drain answers new requests with -31004 from now on and waits for the running ones. When ctx ends first, their
+// contexts end, and Drain returns ctx's cause.
+func (a *Answerer) Drain(ctx context.Context) error {
+	a.init()
+	a.draining.Store(true)
+	err := a.waitIdle(ctx)
+	if err != nil {
+		a.endAll(errStopping)
+	}
+	return err
+}
+
+// waitIdle waits until no payload is being answered, or returns ctx's cause.
+func (a *Answerer) waitIdle(ctx context.Context) error {
+	a.watched.Add(1)
+	defer a.watched.Add(-1)
+	for {
+		a.mu.Lock()
+		if a.active.Load() == 0 {
+			a.mu.Unlock()
+			return nil
+		}
+		quiet := make(chan struct{})
+		a.idle = append(a.idle, quiet)
+		a.mu.Unlock()
+		select {
+		case <-quiet:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// A nameTable keeps the method names that were seen, so that each costs one allocation in all. A string over a pooled
+// buffer would change under whoever logs it.
+type nameTable struct {
+	mu    sync.RWMutex
+	names map[string]string
+}
+
+const (
+	mostNames   = 512
+	longestName = 64
+)
+
+// intern returns the method that the checked JSON string in text names.
+func (t *nameTable) intern(text []byte) string {
+	if len(text) > longestName || isEscaped(text) {
+		return textOf(text)
+	}
+	text = text[1 : len(text)-1]
+	t.mu.RLock()
+	name, ok := t.names[string(text)]
+	n := len(t.names)
+	t.mu.RUnlock()
+	if ok {
+		return name
+	}
+	name = string(text)
+	if n < mostNames {
+		t.mu.Lock()
+		if t.names == nil {
+			t.names = map[string]string{}
+		}
+		t.names[name] = name
+		t.mu.Unlock()
+	}
+	return name
+}

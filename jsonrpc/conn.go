@@ -1,0 +1,527 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// A Conn is one conversation over a [Transport]; both ends may ask. It joins the two halves: what comes in as a request goes to
+// its [Answerer], what comes in as a response to the call that waits for it. A Conn is a [Peer]. Make it
+// with [NewConn], set its fields, then Serve or Start it; calls wait until then.
+type Conn struct {
+	Answerer
+
+	// Related tells which of our calls a notification is about, for the notifications that Stream hands to its caller. All
+	// others go to the Handler. Nil: none is about a call.
+	Related func(*Request) (ID, bool)
+
+	// Open tells which of our own calls have no deadline. Nil: none.
+	Open func(method string) bool
+
+	// Quiet is for a peer that may print other things than JSON-RPC, such as a program's stdout: these are reported and not
+	// answered. After 100 in a row, or 1 MiB of them, the conversation ends with ErrGarbage.
+	Quiet bool
+
+	// Grace is how long handlers may finish after the peer has sent its last byte. Zero means none: their
+	// contexts end at once.
+	Grace time.Duration
+
+	t        Transport
+	asker    Asker
+	out      outbox
+	lane     lane
+	exchange Exchange
+
+	start sync.Once
+	ctx   context.Context // of the handlers
+	stop  context.CancelCauseFunc
+
+	mu     sync.Mutex // guards what follows
+	cause  error      // why it ended, or nil
+	served bool
+	done   chan struct{} // closed when Serve has returned
+
+	parser  parser // the reader's, and what follows too
+	held    []byte // answers of quick methods that wait for the end of what was read
+	heldEnd []int
+	garbage int // in a row
+	rubbish int // its bytes
+}
+
+// NewConn makes a Conn on t, which it owns from now on. It starts nothing.
+func NewConn(t Transport) *Conn {
+	return &Conn{t: t, done: make(chan struct{})}
+}
+
+// begin makes both halves ready, once the fields are set.
+func (c *Conn) begin() {
+	c.start.Do(func() {
+		c.init()
+		c.ctx, c.stop = context.WithCancelCause(context.Background())
+		c.asker.Limits, c.asker.Version, c.asker.Open = c.Limits, c.Version, c.Open
+		c.asker.Abandoned = c.sendCancel
+		c.asker.init()
+		l := &c.limits
+		c.out = outbox{t: c.t, maxMessages: l.OutMessages, maxBytes: l.OutBytes, wait: l.OutWait, failed: c.fail}
+		c.lane.most, c.lane.pending, c.lane.bytes = l.Running, l.Pending, l.NotifyBytes
+		c.lane.run = c.runTask
+		c.exchange = Exchange{Sink: &c.out, Asker: &c.asker, lane: &c.lane, out: &c.out}
+	})
+}
+
+// Start serves on a goroutine of its own, for which Close and Shutdown wait. ctx is as in Serve.
+func (c *Conn) Start(ctx context.Context) {
+	c.begin()
+	c.claim()
+	go func() { _ = c.serve(ctx) }() // the cause stays with the Conn
+}
+
+// Serve answers requests and delivers responses until the peer hangs up, ctx ends or Close is called. It reads on the
+// calling goroutine and returns after the last handler. It returns nil after a clean end: the peer hung up, or
+// this side closed. ctx is the parent of all handlers' contexts.
+func (c *Conn) Serve(ctx context.Context) error {
+	c.begin()
+	c.claim()
+	return c.serve(ctx)
+}
+
+// claim makes sure that a Conn is served once.
+func (c *Conn) claim() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.served {
+		panic("jsonrpc: a Conn is served once")
+	}
+	c.served = true
+}
+
+func (c *Conn) serve(ctx context.Context) error {
+	defer close(c.done)
+	defer context.AfterFunc(ctx, func() { c.fail(context.Cause(ctx)) })()
+	handlers, stop := context.WithCancelCause(ctx)
+	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
+
+	err := c.read(handlers)
+	if err == io.EOF {
+		c.asker.Fail(ErrClosed) // nothing can be answered any more, but what runs may finish
+		c.linger()
+		err = ErrClosed
+	}
+	c.fail(err)
+	c.lane.drop(c.discard)
+	c.lane.wait()
+	_ = c.t.Close() // no more than an echo of fail
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(c.cause, ErrClosed) {
+		return nil
+	}
+	return c.cause
+}
+
+// read takes payloads from the transport until it ends. It never writes and never waits for a handler: what that
+// waits for may come down the same road.
+func (c *Conn) read(ctx context.Context) error {
+	for {
+		payload, more, err := c.t.Read()
+		var frame *FrameError
+		switch {
+		case err == nil:
+			if err := c.take(ctx, payload); err != nil {
+				return err
+			}
+		case errors.As(err, &frame):
+			c.report("frame", frame)
+			if frame.Answer != nil && !c.Quiet {
+				c.held = AppendError(c.held, c.Version, NullID, frame.Answer)
+				c.heldEnd = append(c.heldEnd, len(c.held))
+			}
+			if frame.Final {
+				_ = c.release() // it ends anyway
+				c.flushFor(farewell)
+				return frame
+			}
+		default:
+			_ = c.release() // answers to what was read before
+			if errors.Is(err, io.EOF) {
+				return io.EOF
+			}
+			return fmt.Errorf("jsonrpc: read: %w", err)
+		}
+		if !more || len(c.held) > tooBigToKeep {
+			if err := c.release(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// farewell is how long a last answer may take to be written.
+const farewell = time.Second
+
+// release queues the answers of the quick methods.
+func (c *Conn) release() error {
+	start := 0
+	for _, end := range c.heldEnd {
+		if !c.out.put(c.held[start:end]) {
+			return ErrSlowPeer // more answers wait than the peer reads
+		}
+		start = end
+	}
+	if cap(c.held) > 4*tooBigToKeep {
+		c.held = nil
+	}
+	c.held, c.heldEnd = c.held[:0], c.heldEnd[:0]
+	return nil
+}
+
+// answer keeps an answer of the reader until release.
+func (c *Conn) answer(dst []byte) {
+	if len(dst) > len(c.held) {
+		c.heldEnd = append(c.heldEnd, len(dst))
+	}
+	c.held = dst
+}
+
+// take handles one payload.
+func (c *Conn) take(ctx context.Context, payload []byte) error {
+	p := &c.parser
+	if e := c.parse(p, payload); e != nil {
+		return c.refuseAll(payload, e)
+	}
+	c.garbage, c.rubbish = 0, 0
+	if p.batch {
+		return c.takeBatch(ctx, payload)
+	}
+	m := &p.msgs[0]
+	switch m.kind {
+	case kindResponse, kindBadResponse:
+		c.takeResponse(&c.asker, m, payload)
+		return nil
+	case kindBadRequest:
+		if !m.method.absent() || !c.asker.deliver(m, payload) { // without a method it may be a spoilt response
+			return c.refuseOne(payload, m)
+		}
+		return nil
+	}
+	return c.takeRequest(ctx, m, payload)
+}
+
+// refuseAll answers a payload in which there is no message.
+func (c *Conn) refuseAll(payload []byte, e *Error) error {
+	if c.Quiet {
+		return c.countGarbage(payload)
+	}
+	c.report("refused", e)
+	c.answer(AppendError(c.held, c.Version, NullID, e))
+	return nil
+}
+
+func (c *Conn) refuseOne(payload []byte, m *message) error {
+	if c.Quiet {
+		return c.countGarbage(payload)
+	}
+	c.answer(AppendError(c.held, m.version, m.id, m.bad))
+	return nil
+}
+
+// What a peer may print between its messages when Quiet.
+const (
+	mostGarbage = 100
+	mostRubbish = 1 << 20
+)
+
+func (c *Conn) countGarbage(payload []byte) error {
+	c.garbage++
+	c.rubbish += len(payload)
+	c.report("garbage", fmt.Errorf("jsonrpc: no JSON-RPC: %.200q", payload))
+	if c.garbage >= mostGarbage || c.rubbish > mostRubbish {
+		return ErrGarbage
+	}
+	return nil
+}
+
+// takeRequest answers a quick request at once, and puts another in line.
+func (c *Conn) takeRequest(ctx context.Context, m *message, payload []byte) error {
+	j := jobs.Get().(*job)
+	c.prepare(j, m, payload, &c.exchange)
+	if c.isCancel(&j.req) {
+		c.cancelNamed(j.req.Params)
+		j.free()
+		return nil
+	}
+	if j.req.IsNotification() && c.Related != nil {
+		if id, ok := c.Related(&j.req); ok && c.asker.event(id, &j.req) {
+			j.free()
+			return nil
+		}
+	}
+	if e := c.refuse(&j.req); e != nil {
+		out, _ := c.appendOutcome(c.held, &j.req, m.version, nil, e)
+		c.answer(out)
+		j.free()
+		return nil
+	}
+	if j.mode&Quick != 0 {
+		j.ctx = ctx
+		out, _ := c.execute(j, m.version, c.held)
+		c.answer(out)
+		after := j.origin.after != nil
+		if after {
+			if err := c.release(); err != nil {
+				return err
+			}
+		}
+		c.finish(j)
+		j.free()
+		return nil
+	}
+
+	j.payload = append(j.payload[:0], payload...) // what was read is the transport's again soon
+	j.req.Params = m.params.of(j.payload)
+	c.active.Add(1)
+	c.admit(ctx, j, m, &c.exchange)
+	t := &j.task
+	*t = task{job: j, size: len(payload), waits: !j.req.IsNotification() || j.mode&Unordered != 0}
+	t.ordered = !t.waits
+	if c.lane.push(t) {
+		return nil
+	}
+	defer c.discard(t)
+	if t.ordered {
+		return fmt.Errorf("jsonrpc: more than %d bytes of notifications wait: %w", c.limits.NotifyBytes, ErrBusy)
+	}
+	out, _ := c.appendOutcome(c.held, &j.req, m.version, nil, faultBusy)
+	c.answer(out)
+	return nil
+}
+
+// runTask is the life of a request, or of a batch, on its goroutine.
+func (c *Conn) runTask(t *task) {
+	if t.batch != nil {
+		c.runBatch(t)
+		return
+	}
+	j, ordered := t.job, t.ordered
+	out, _ := c.execute(j, j.run.v, j.out[:0])
+	j.out = out
+	switch {
+	case len(out) == 0 || !j.run.taken.CompareAndSwap(false, true):
+	case c.Cancellation.Silent && j.run.ended() == ErrPeerCancelled:
+	default:
+		c.send(out)
+	}
+	c.finish(j)
+	c.putBack(j)
+	if ordered {
+		c.lane.pass()
+	}
+}
+
+// putBack gives a job back and counts its payload as answered.
+func (c *Conn) putBack(j *job) {
+	j.free()
+	c.Answerer.done()
+}
+
+// send queues an answer. A handler waits for room like everybody, but not for its context, which may have ended.
+func (c *Conn) send(out []byte) {
+	if err := c.out.Send(context.Background(), out); err != nil && !errors.Is(err, ErrClosed) {
+		c.report("dropped", fmt.Errorf("jsonrpc: an answer could not be sent: %w", err))
+	}
+}
+
+// discard ends a task that will not run.
+func (c *Conn) discard(t *task) {
+	if t.batch != nil {
+		t.batch.finish()
+	} else {
+		c.finish(t.job)
+	}
+	c.putBack(t.job)
+}
+
+// takeBatch delivers the responses of a batch, and puts the rest in line.
+func (c *Conn) takeBatch(ctx context.Context, payload []byte) error {
+	msgs := c.parser.msgs
+	rest := msgs[:0]
+	for _, m := range msgs {
+		switch {
+		case m.kind == kindResponse || m.kind == kindBadResponse:
+			c.takeResponse(&c.asker, &m, payload)
+		case m.kind == kindBadRequest && m.method.absent() && c.asker.deliver(&m, payload):
+		default:
+			rest = append(rest, m)
+		}
+	}
+	if cap(msgs) > 256 {
+		c.parser.msgs = nil
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	j := jobs.Get().(*job)
+	j.payload = append(j.payload[:0], payload...)
+	j.msgs = append(j.msgs[:0], rest...)
+	c.active.Add(1)
+	t := &j.task
+	*t = task{job: j, size: len(payload), waits: true}
+	t.batch = c.newBatch(ctx, j.payload, j.msgs, &c.exchange)
+	if t.batch.slow() == 0 { // all quick: here and now
+		c.answer(t.batch.run(c.held, nil))
+		c.discard(t)
+		return nil
+	}
+	t.ordered = t.batch.ordered > 0
+	if c.lane.push(t) {
+		return nil
+	}
+	c.answer(t.batch.refuseAll(c.held, faultBusy))
+	c.discard(t)
+	return nil
+}
+
+func (c *Conn) runBatch(t *task) {
+	j := t.job
+	var onDone func()
+	if t.ordered {
+		onDone = c.lane.pass
+	}
+	j.out = t.batch.run(j.out[:0], onDone)
+	if len(j.out) > 0 {
+		c.send(j.out)
+	}
+	c.discard(t)
+}
+
+// linger lets what runs finish after the peer's last byte.
+func (c *Conn) linger() {
+	if c.Grace <= 0 {
+		c.flushFor(farewell)
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.Grace)
+	defer cancel()
+	if c.waitIdle(ctx) == nil {
+		_ = c.out.flush(ctx) // or the time is up
+	}
+}
+
+// fail ends the conversation. The first cause stays.
+func (c *Conn) fail(err error) {
+	c.begin()
+	c.mu.Lock()
+	first := c.cause == nil
+	if first {
+		c.cause = err
+	}
+	err = c.cause
+	c.mu.Unlock()
+	if !first {
+		return
+	}
+	if !errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	c.asker.Fail(err)
+	c.out.close(err)
+	c.stop(err)
+	_ = c.t.Close() // it unblocks reader and writer; there is nobody left to tell
+}
+
+// Hangup ends the conversation with a reason, like Close, but does not wait: for handlers.
+func (c *Conn) Hangup(cause error) { c.fail(cause) }
+
+// Close ends the conversation: what is queued already is written, for at most a second, running handlers' contexts end, and
+// Close returns when all of them have. Not for handlers, who would wait for themselves: they have Hangup. It may be
+// called more than once.
+func (c *Conn) Close() error {
+	c.begin()
+	c.flushFor(farewell)
+	c.fail(ErrClosed)
+	c.mu.Lock()
+	served := c.served
+	c.mu.Unlock()
+	if served {
+		<-c.done
+	}
+	return nil
+}
+
+func (c *Conn) flushFor(d time.Duration) {
+	ctx, cancel := context.WithTimeout(c.ctx, d)
+	defer cancel()
+	_ = c.out.flush(ctx) // or not: the end comes either way
+}
+
+// Shutdown answers new requests with -31004, waits until those that run are answered, and closes. When ctx ends
+// first, the handlers' contexts end, a second later the conversation does, and Shutdown returns ctx's cause.
+func (c *Conn) Shutdown(ctx context.Context) error {
+	c.begin()
+	err := c.Drain(ctx)
+	if err != nil {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		_ = c.waitIdle(last) // they were told; this is for their answers
+		cancel()
+	}
+	return errors.Join(err, c.Close())
+}
+
+// sendCancel tells the peer that nobody waits for the answer to id, without waiting for room.
+func (c *Conn) sendCancel(id ID) {
+	if c.Cancellation.Method == "" {
+		return
+	}
+	params := append(appendString([]byte{'{'}, c.Cancellation.Member), ':')
+	params = append(id.Append(params), '}')
+	payload, err := AppendNotification(nil, c.Version, c.Cancellation.Method, Raw(params))
+	if err == nil && !c.out.put(payload) {
+		c.report("dropped", fmt.Errorf("jsonrpc: no room to cancel call %s", id))
+	}
+}
+
+// Call implements [Peer].
+func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
+	c.begin()
+	return c.asker.Call(ctx, &c.out, method, params, result, nil)
+}
+
+// Stream implements [Peer]. Related decides which notifications on gets.
+func (c *Conn) Stream(ctx context.Context, method string, params, result any, on func(*Request) error) error {
+	c.begin()
+	return c.asker.Call(ctx, &c.out, method, params, result, on)
+}
+
+// Notify implements [Peer]. The message is queued, not yet written, when it returns; a failed write ends the Conn and
+// shows in every later call.
+func (c *Conn) Notify(ctx context.Context, method string, params any) error {
+	c.begin()
+	return notify(ctx, &c.out, c.Version, method, params)
+}
+
+// Do sends one item and waits, if it is a call. It returns what it leaves in item.Err.
+func (c *Conn) Do(ctx context.Context, item *Item) error {
+	c.begin()
+	return c.asker.Do(ctx, &c.out, item)
+}
+
+// Batch sends all items in one array, as [Asker.Batch] describes.
+func (c *Conn) Batch(ctx context.Context, items []Item) error {
+	c.begin()
+	return c.asker.Batch(ctx, &c.out, items)
+}
+
+// Pending returns the ids of our calls that wait for an answer.
+func (c *Conn) Pending() []ID { return c.asker.Pending() }
+
+// Err returns why the conversation ended, or nil while it goes on.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}

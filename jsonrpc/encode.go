@@ -1,0 +1,108 @@
+package jsonrpc
+
+import "errors"
+
+// AppendRequest adds a request to dst. params that are nil, or a nil Raw, are left out; others must be encoded as an object or an array.
+func AppendRequest(dst []byte, v Version, id ID, method string, params any) ([]byte, error) {
+	dst, err := appendCall(dst, v, method, params)
+	if err != nil {
+		return dst, err
+	}
+	return append(id.Append(dst), '}'), nil
+}
+
+// AppendNotification adds a notification to dst, with params as in [AppendRequest].
+func AppendNotification(dst []byte, v Version, method string, params any) ([]byte, error) {
+	dst, err := appendCall(dst, v, method, params)
+	if err != nil {
+		return dst, err
+	}
+	if v == Version1 {
+		return append(dst, "null}"...), nil
+	}
+	dst = dst[:len(dst)-len(idMember)]
+	return append(dst, '}'), nil
+}
+
+// idMember stands at the end of what appendCall writes, for the id to follow.
+const idMember = `,"id":`
+
+// appendCall writes a request up to the value of its id, which is last so that it can be chosen late.
+func appendCall(dst []byte, v Version, method string, params any) ([]byte, error) {
+	if v == Version1 {
+		dst = append(dst, `{"method":`...)
+	} else {
+		dst = append(dst, `{"jsonrpc":"2.0","method":`...)
+	}
+	dst = appendString(dst, method)
+	raw, isRaw := params.(Raw)
+	switch {
+	case params != nil && !(isRaw && raw == nil):
+		var err error
+		dst = append(dst, `,"params":`...)
+		start := len(dst)
+		if dst, err = appendValue(dst, params); err != nil {
+			return dst, err
+		}
+		if c := dst[min(skipSpace(dst, start), len(dst)-1)]; c != '[' && (c != '{' || v == Version1) {
+			return dst, errParams
+		}
+	case v == Version1:
+		dst = append(dst, `,"params":[]`...)
+	}
+	return append(dst, idMember...), nil
+}
+
+var errParams = errors.New("jsonrpc: params must be an object or an array (JSON-RPC 2.0, section 4.2)")
+
+// AppendResult adds the response that holds result to dst.
+func AppendResult(dst []byte, v Version, id ID, result any) ([]byte, error) {
+	start := len(dst)
+	if v == Version1 {
+		dst = append(dst, `{"result":`...)
+	} else {
+		dst = append(dst, `{"jsonrpc":"2.0","result":`...)
+	}
+	dst, err := appendValue(dst, result)
+	if err != nil {
+		return dst[:start], err
+	}
+	if v == Version1 {
+		dst = append(dst, `,"error":null`...)
+	}
+	return append(id.Append(append(dst, idMember...)), '}'), nil
+}
+
+// AppendError adds the response that holds e to dst.
+func AppendError(dst []byte, v Version, id ID, e *Error) []byte {
+	if v == Version1 {
+		dst = append(dst, `{"result":null,"error":`...)
+	} else {
+		dst = append(dst, `{"jsonrpc":"2.0","error":`...)
+	}
+	dst, _ = e.AppendJSON(dst) // never fails
+	return append(id.Append(append(dst, idMember...)), '}')
+}
+
+// AppendJSON adds the error object to dst.
+func (e *Error) AppendJSON(dst []byte) ([]byte, error) {
+	dst, _ = appendValue(append(dst, `{"code":`...), e.Code)
+	dst = appendString(append(dst, `,"message":`...), e.Message)
+	if e.Data != nil {
+		dst = append(append(dst, `,"data":`...), e.Data...)
+	}
+	return append(dst, '}'), nil
+}
+
+// MarshalJSON writes the error object, so that an Error can be part of a larger value.
+func (e *Error) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil) }
+
+// UnmarshalJSON reads an error object.
+func (e *Error) UnmarshalJSON(text []byte) error {
+	parsed, err := decodeError(text, Version2)
+	if err != nil {
+		return err
+	}
+	*e = *parsed
+	return nil
+}

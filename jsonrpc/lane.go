@@ -1,0 +1,203 @@
+package jsonrpc
+
+import (
+	"sync"
+	"time"
+)
+
+// A lane decides which handler of a Conn runs when: requests at once, up to a bound; notifications one at a time in wire
+// order, and nothing that came after one before it is done. Its goroutines are reused, and leave when there is nothing to do.
+type lane struct {
+	run     func(*task)
+	most    int // requests at once
+	pending int // requests in line
+	bytes   int // of notifications in line
+
+	mu        sync.Mutex // guards what follows
+	queue     []*task
+	head      int
+	requests  int  // in line
+	queued    int  // bytes of notifications in line
+	running   int  // requests; those that wait for their peer do not count
+	notifying bool // an ordered notification runs
+	parked    []chan *task
+	retire    *time.Timer
+	used      bool // since the timer was set
+	closed    bool
+
+	workers sync.WaitGroup
+}
+
+// A task is one payload for a handler.
+type task struct {
+	job     *job
+	batch   *batchRun
+	ordered bool // notifications: nothing may overtake it
+	waits   bool // a request, or a batch: counts as one that runs
+	size    int
+}
+
+// parkedAtMost is how many goroutines wait for more to do. Their grown stacks make them worth keeping.
+const parkedAtMost = 64
+
+// parkTime is how long they wait.
+const parkTime = time.Second
+
+// push puts t in line and starts what may start. It reports false when the line is full. It never waits.
+func (l *lane) push(t *task) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.waits {
+		if l.requests >= l.pending {
+			return false
+		}
+		l.requests++
+	} else {
+		if l.queued > 0 && l.queued+t.size > l.bytes {
+			return false
+		}
+		l.queued += t.size
+	}
+	l.queue = append(l.queue, t)
+	l.start()
+	return true
+}
+
+// start runs everything at the head of the line that may run. The lock is held.
+func (l *lane) start() {
+	for l.head < len(l.queue) {
+		t := l.queue[l.head]
+		if l.notifying || (t.waits && l.running >= l.most) {
+			return
+		}
+		l.queue[l.head] = nil
+		l.head++
+		if l.head == len(l.queue) {
+			l.queue, l.head = l.queue[:0], 0
+			if cap(l.queue) > 256 {
+				l.queue = nil
+			}
+		}
+		if t.waits {
+			l.requests--
+			l.running++
+		} else {
+			l.queued -= t.size
+		}
+		l.notifying = t.ordered
+		l.hand(t)
+	}
+}
+
+// hand gives t to a parked goroutine, or to a new one. The lock is held.
+func (l *lane) hand(t *task) {
+	l.used = true
+	if n := len(l.parked); n > 0 {
+		c := l.parked[n-1]
+		l.parked = l.parked[:n-1]
+		c <- t // holds one, and is empty
+		return
+	}
+	l.workers.Go(func() { l.work(t) })
+}
+
+// work runs t, and then others for as long as there are any.
+func (l *lane) work(t *task) {
+	var next chan *task
+	for t != nil {
+		waits := t.waits
+		l.run(t) // t may be in use again afterwards
+		l.mu.Lock()
+		if waits {
+			l.running--
+		}
+		l.start()
+		if l.closed || len(l.parked) >= parkedAtMost {
+			l.mu.Unlock()
+			return
+		}
+		if next == nil {
+			next = make(chan *task, 1)
+		}
+		l.parked = append(l.parked, next)
+		if len(l.parked) == 1 {
+			l.arm()
+		}
+		l.mu.Unlock()
+		t = <-next
+	}
+}
+
+// arm sets the timer that sends parked goroutines home. The lock is held.
+func (l *lane) arm() {
+	l.used = false
+	if l.retire == nil {
+		l.retire = time.AfterFunc(parkTime, l.goHome)
+	} else {
+		l.retire.Reset(parkTime)
+	}
+}
+
+func (l *lane) goHome() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.parked) == 0 {
+		return
+	}
+	if l.used && !l.closed {
+		l.arm()
+		return
+	}
+	for _, c := range l.parked {
+		close(c)
+	}
+	l.parked = nil
+}
+
+// pass lets go on what waits behind an ordered task. Whoever runs one calls it, once.
+func (l *lane) pass() {
+	l.mu.Lock()
+	l.notifying = false
+	l.start()
+	l.mu.Unlock()
+}
+
+// leave frees the place of a handler that waits for its peer; enter takes it back without waiting.
+func (l *lane) leave() {
+	l.mu.Lock()
+	l.running--
+	l.start()
+	l.mu.Unlock()
+}
+
+func (l *lane) enter() {
+	l.mu.Lock()
+	l.running++
+	l.mu.Unlock()
+}
+
+// drop takes everything out of line that has not started, and hands it to f.
+func (l *lane) drop(f func(*task)) {
+	l.mu.Lock()
+	left := l.queue[l.head:]
+	l.queue, l.head, l.requests, l.queued = nil, 0, 0, 0
+	l.mu.Unlock()
+	for _, t := range left {
+		f(t)
+	}
+}
+
+// wait returns when everything has run and all goroutines are gone.
+func (l *lane) wait() {
+	l.mu.Lock()
+	l.closed = true
+	for _, c := range l.parked {
+		close(c)
+	}
+	l.parked = nil
+	if l.retire != nil {
+		l.retire.Stop()
+	}
+	l.mu.Unlock()
+	l.workers.Wait()
+}

@@ -1,0 +1,310 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"errors"
+)
+
+// A span is a piece of the payload. Offsets stay right when the payload is copied, slices would not. The empty span
+// is an absent member.
+type span struct{ start, end int32 }
+
+func (s span) of(payload []byte) Raw {
+	if s.end == 0 {
+		return nil
+	}
+	return Raw(payload[s.start:s.end:s.end])
+}
+
+func (s span) absent() bool { return s.end == 0 }
+
+// kind is what a message turned out to be.
+type kind uint8
+
+const (
+	kindRequest      kind = iota // with an id, also null
+	kindNotification             // without
+	kindResponse
+	kindBadRequest  // is answered with bad
+	kindBadResponse // answers nobody; a caller whose id it has is told
+)
+
+// A message is one parsed message of a payload.
+type message struct {
+	kind    kind
+	id      ID
+	method  span // the string, quotes included
+	params  span
+	result  span
+	err     span
+	version Version // which one it is written in
+	bad     *Error  // for the two bad kinds: what a server answers
+}
+
+// A parser finds the messages of a payload in one strict pass. It may be used again, by one goroutine.
+type parser struct {
+	scan     scanner
+	maxBatch int
+	version  Version // Version1 takes messages of both versions
+	msgs     []message
+	batch    bool
+	name     []byte // scratch for an escaped member name
+}
+
+// Limits of a message where nobody says otherwise.
+const (
+	defaultDepth  = 1000
+	defaultTokens = 500_000
+	defaultBatch  = 10_000
+)
+
+var errInvalid = ErrInvalidRequest
+
+// parse fills msgs and batch. An error is the answer to the payload as a whole, with id null.
+func (p *parser) parse(payload []byte, depth, tokens int) *Error {
+	p.msgs, p.batch = p.msgs[:0], false
+	p.scan.limit(depth, tokens)
+	i := skipSpace(payload, 0)
+	var err error
+	if i < len(payload) && payload[i] == '[' {
+		p.batch = true
+		i, err = p.array(payload, i+1)
+	} else {
+		i, err = p.member(payload, i)
+	}
+	if err == nil {
+		if i = skipSpace(payload, i); i < len(payload) {
+			err = &SyntaxError{Offset: i, Reason: "text after the message"}
+		}
+	}
+	if err != nil {
+		if syntax, ok := errors.AsType[*SyntaxError](err); ok && !syntax.Limit {
+			return ErrParseError
+		}
+		return errInvalid
+	}
+	if p.batch && (len(p.msgs) == 0 || len(p.msgs) > p.maxBatch) {
+		return errInvalid
+	}
+	return nil
+}
+
+// array reads the members of a batch. One level of nesting and one token are the array itself.
+func (p *parser) array(b []byte, i int) (int, error) {
+	p.scan.depth--
+	p.scan.tokens--
+	if i = skipSpace(b, i); i < len(b) && b[i] == ']' {
+		return i + 1, nil
+	}
+	for {
+		var err error
+		if i, err = p.member(b, skipSpace(b, i)); err != nil {
+			return i, err
+		}
+		i = skipSpace(b, i)
+		switch {
+		case i < len(b) && b[i] == ',':
+			i++
+		case i < len(b) && b[i] == ']':
+			return i + 1, nil
+		default:
+			return i, p.scan.fail(i, "expected a comma or the end")
+		}
+	}
+}
+
+// member reads one message.
+func (p *parser) member(b []byte, i int) (int, error) {
+	if i < len(b) && b[i] == '{' {
+		return p.envelope(b, i)
+	}
+	i, err := p.scan.value(b, i)
+	p.add(message{kind: kindBadRequest, id: NullID, bad: errInvalid})
+	return i, err
+}
+
+// add keeps one message, unless the batch is refused for its length anyway.
+func (p *parser) add(m message) {
+	if len(p.msgs) <= p.maxBatch {
+		p.msgs = append(p.msgs, m)
+	}
+}
+
+// fields are the members of an envelope as they were found.
+type fields struct {
+	jsonrpc, id, method, params, result, err span
+	twice, idTwice                           bool // a member came again
+	loneName, loneID, loneMethod             bool // an escaped lone surrogate in it
+}
+
+// envelope reads the object at b[i] and judges it.
+func (p *parser) envelope(b []byte, i int) (int, error) {
+	var f fields
+	s := &p.scan
+	s.depth--
+	if s.tokens--; s.tokens < 0 || s.depth < 0 {
+		return i, s.overLimit(i, "too many values")
+	}
+	i = skipSpace(b, i+1)
+	var err error
+	for first := true; ; first = false {
+		if i >= len(b) {
+			return i, s.fail(i, "unexpected end")
+		}
+		if b[i] == '}' && first {
+			i++
+			break
+		}
+		if b[i] != '"' {
+			return i, s.fail(i, "expected a member name")
+		}
+		s.lone = false
+		s.tokens--
+		nameStart := i
+		if i, err = s.str(b, i); err != nil {
+			return i, err
+		}
+		f.loneName = f.loneName || s.lone
+		field := f.named(p.unquote(b[nameStart:i]))
+		if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+			return i, s.fail(i, "expected a colon")
+		}
+		i = skipSpace(b, i+1)
+		s.lone = false
+		start := i
+		if i, err = s.value(b, i); err != nil {
+			return i, err
+		}
+		if field != nil {
+			if !field.absent() {
+				f.twice = true
+				f.idTwice = f.idTwice || field == &f.id
+			}
+			*field = span{int32(start), int32(i)}
+			if s.lone {
+				f.loneID = f.loneID || field == &f.id
+				f.loneMethod = f.loneMethod || field == &f.method
+			}
+		}
+		if i = skipSpace(b, i); i >= len(b) {
+			return i, s.fail(i, "unexpected end")
+		}
+		if b[i] == '}' {
+			i++
+			break
+		}
+		if b[i] != ',' {
+			return i, s.fail(i, "expected a comma or the end")
+		}
+		i = skipSpace(b, i+1)
+	}
+	s.depth++
+	p.add(p.judge(b, &f))
+	return i, nil
+}
+
+// unquote returns what a member name means; valid until the next call.
+func (p *parser) unquote(text []byte) []byte {
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text[1 : len(text)-1]
+	}
+	p.name = unescape(p.name[:0], text)
+	return p.name
+}
+
+// named returns the field for a member name, in exact case, or nil for an unknown one.
+func (f *fields) named(name []byte) *span {
+	switch string(name) {
+	case "jsonrpc":
+		return &f.jsonrpc
+	case "id":
+		return &f.id
+	case "method":
+		return &f.method
+	case "params":
+		return &f.params
+	case "result":
+		return &f.result
+	case "error":
+		return &f.err
+	}
+	return nil
+}
+
+// judge decides what an envelope is (JSON-RPC 2.0, sections 4 and 5; docs/specs.md lists each decision).
+func (p *parser) judge(b []byte, f *fields) message {
+	m := message{method: f.method, params: f.params, result: f.result, err: f.err}
+	idBad := f.idTwice || f.loneID
+	if !f.id.absent() && !idBad {
+		if text := b[f.id.start:f.id.end]; isScalarID(text) {
+			m.id = idOf(text)
+		} else {
+			idBad = true
+		}
+	}
+	if text := f.params.of(b); len(text) == 4 && text[0] == 'n' {
+		m.params = span{}
+	}
+	versionOK := isVersion2(f.jsonrpc.of(b))
+	if p.version == Version1 && f.jsonrpc.absent() {
+		m.version, versionOK = Version1, true
+	}
+
+	if f.method.absent() && (!f.result.absent() || !f.err.absent()) {
+		m.kind = kindResponse
+		if !versionOK || idBad || f.twice || f.loneName || f.id.absent() || !m.answers(b) {
+			m.kind, m.bad = kindBadResponse, errInvalid
+		}
+		return m
+	}
+
+	m.kind = kindRequest
+	if m.id.IsZero() || (m.version == Version1 && m.id.IsNull()) {
+		m.kind = kindNotification
+	}
+	ok := versionOK && !idBad && !f.twice && !f.loneName && !f.loneMethod &&
+		!f.method.absent() && b[f.method.start] == '"' &&
+		f.result.absent() && f.err.absent() &&
+		(m.params.absent() || b[m.params.start] == '{' || b[m.params.start] == '[')
+	if m.version == Version1 {
+		ok = ok && !f.id.absent() && !m.params.absent() && b[m.params.start] == '['
+	}
+	if !ok {
+		m.kind, m.bad = kindBadRequest, errInvalid
+		if idBad || m.id.IsZero() {
+			m.id = NullID
+		}
+	}
+	return m
+}
+
+// isVersion2 reports whether the value is the string "2.0", however it is escaped.
+func isVersion2(text Raw) bool {
+	if len(text) == 5 {
+		return string(text) == `"2.0"`
+	}
+	return len(text) > 5 && text[0] == '"' && isEscaped(text) && textOf(text) == "2.0"
+}
+
+// answers reports whether a response has what its version wants: in 2.0 either a result or an error object with an integer code and
+// a message; in 1.0 both, one of them null.
+func (m *message) answers(b []byte) bool {
+	if m.version == Version1 {
+		if m.err.absent() || isNull(m.err.of(b)) {
+			m.err = span{}
+			return !m.result.absent()
+		}
+		m.result = span{}
+		return true
+	}
+	if m.err.absent() {
+		return true // the result is there, or this would be no response
+	}
+	if !m.result.absent() {
+		return false
+	}
+	_, err := decodeError(m.err.of(b), m.version)
+	return err == nil
+}
+
+func isNull(text Raw) bool { return len(text) == 4 && text[0] == 'n' }

@@ -1,0 +1,325 @@
+package jsonrpc
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// A SyntaxError tells where a text stops being JSON (RFC 8259), or where it passes a limit.
+type SyntaxError struct {
+	Offset int    // in bytes, from the start of the text
+	Reason string // what is wrong there
+	Limit  bool   // the text may be JSON, but is nested too deep or has too many values
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("jsonrpc: %s at byte %d", e.Reason, e.Offset)
+}
+
+// A scanner checks the grammar of JSON in one pass: RFC 8259, valid UTF-8, bounded depth and number of
+// tokens. It keeps one bit per level, copies nothing, and knows nothing of JSON-RPC.
+type scanner struct {
+	depth  int      // levels that may still be opened; set by limit
+	tokens int      // values and names that may still come
+	lone   bool     // a string had an escaped surrogate without its other half
+	outer  []uint64 // kinds of the levels above the innermost 64
+}
+
+// limit sets what one message may cost.
+func (s *scanner) limit(depth, tokens int) {
+	s.depth, s.tokens, s.lone = depth, tokens, false
+}
+
+// defaultScanner makes a scanner with the default limits.
+func defaultScanner() scanner {
+	return scanner{depth: defaultDepth, tokens: defaultTokens}
+}
+
+// Where a scan stands inside a value.
+const (
+	wantValue = iota
+	wantName
+	afterValue
+)
+
+// value checks the value that starts at b[i], white space before it included, and returns the index behind it.
+func (s *scanner) value(b []byte, i int) (int, error) {
+	var (
+		level int    // open objects and arrays
+		kinds uint64 // a bit for each of the innermost 64: 1 is an object
+		state = wantValue
+		err   error
+	)
+	for {
+		i = skipSpace(b, i)
+		if i >= len(b) {
+			return i, s.fail(i, "unexpected end")
+		}
+		c := b[i]
+		switch state {
+		case wantValue:
+			if s.tokens--; s.tokens < 0 {
+				return i, s.overLimit(i, "too many values")
+			}
+			switch c {
+			case '"':
+				i, err = s.str(b, i)
+			case '{', '[':
+				if level >= s.depth {
+					return i, s.overLimit(i, "nested too deep")
+				}
+				if level > 0 && level&63 == 0 {
+					s.outer = append(s.outer, kinds)
+				}
+				level++
+				kinds <<= 1
+				closing := byte(']')
+				if c == '{' {
+					kinds |= 1
+					closing = '}'
+				}
+				i = skipSpace(b, i+1)
+				if i < len(b) && b[i] == closing {
+					state = afterValue // closed below, by the usual way
+				} else if c == '{' {
+					state = wantName
+				}
+				continue
+			case 't':
+				i, err = s.literal(b, i, "true")
+			case 'f':
+				i, err = s.literal(b, i, "false")
+			case 'n':
+				i, err = s.literal(b, i, "null")
+			default:
+				i, err = s.number(b, i)
+			}
+			if err != nil {
+				return i, err
+			}
+			if level == 0 {
+				return i, nil
+			}
+			state = afterValue
+
+		case afterValue:
+			switch {
+			case c == ',':
+				state = wantValue
+				if kinds&1 == 1 {
+					state = wantName
+				}
+				i++
+			case c == '}' && kinds&1 == 1, c == ']' && kinds&1 == 0:
+				i++
+				level--
+				kinds >>= 1
+				if level == 0 {
+					return i, nil
+				}
+				if level&63 == 0 {
+					kinds = s.outer[len(s.outer)-1]
+					s.outer = s.outer[:len(s.outer)-1]
+				}
+			default:
+				return i, s.fail(i, "expected a comma or the end")
+			}
+
+		case wantName:
+			if c != '"' {
+				return i, s.fail(i, "expected a member name")
+			}
+			if s.tokens--; s.tokens < 0 {
+				return i, s.overLimit(i, "too many values")
+			}
+			if i, err = s.str(b, i); err != nil {
+				return i, err
+			}
+			if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+				return i, s.fail(i, "expected a colon")
+			}
+			i++
+			state = wantValue
+		}
+	}
+}
+
+func (s *scanner) fail(at int, reason string) error {
+	s.outer = s.outer[:0]
+	return &SyntaxError{Offset: at, Reason: reason}
+}
+
+func (s *scanner) overLimit(at int, reason string) error {
+	s.outer = s.outer[:0]
+	return &SyntaxError{Offset: at, Reason: reason, Limit: true}
+}
+
+// skipSpace returns the index of the first byte at or after i that is not white space.
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+func (s *scanner) literal(b []byte, i int, text string) (int, error) {
+	if len(b)-i < len(text) || string(b[i:i+len(text)]) != text {
+		return i, s.fail(i, "unknown word")
+	}
+	return i + len(text), nil
+}
+
+func (s *scanner) number(b []byte, i int) (int, error) {
+	start := i
+	if i < len(b) && b[i] == '-' {
+		i++
+	}
+	switch {
+	case i < len(b) && b[i] == '0':
+		i++
+	case i < len(b) && '1' <= b[i] && b[i] <= '9':
+		i = digits(b, i)
+	default:
+		if i == start {
+			return i, s.fail(i, "expected a value")
+		}
+		return i, s.fail(i, "expected a digit")
+	}
+	if i < len(b) && b[i] == '.' {
+		end := digits(b, i+1)
+		if end == i+1 {
+			return end, s.fail(end, "expected a digit")
+		}
+		i = end
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		end := digits(b, i)
+		if end == i {
+			return end, s.fail(end, "expected a digit")
+		}
+		i = end
+	}
+	return i, nil
+}
+
+func digits(b []byte, i int) int {
+	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
+		i++
+	}
+	return i
+}
+
+const (
+	eachByte = 0x0101010101010101
+	eachHigh = 0x8080808080808080
+)
+
+// special marks the bytes of a word that end a plain run of string bytes: a quote, a backslash, a
+// control character, or a byte above ASCII. Marks above the lowest one may be wrong.
+func special(w uint64) uint64 {
+	quote := w ^ eachByte*'"'
+	slash := w ^ eachByte*'\\'
+	return (w | (w-eachByte*0x20)&^w | (quote-eachByte)&^quote | (slash-eachByte)&^slash) & eachHigh
+}
+
+// str checks the string whose opening quote is b[i] and returns the index behind its closing one.
+func (s *scanner) str(b []byte, i int) (int, error) {
+	i++
+	for {
+		for i+8 <= len(b) {
+			if m := special(binary.LittleEndian.Uint64(b[i:])); m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			i += 8
+		}
+		if i >= len(b) {
+			return i, s.fail(len(b), "unexpected end in a string")
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, nil
+		case c == '\\':
+			n, err := s.escape(b, i)
+			if err != nil {
+				return i, err
+			}
+			i = n
+		case c < 0x20:
+			return i, s.fail(i, "control character in a string")
+		case c < utf8.RuneSelf:
+			i++ // the last bytes of b come one by one
+		default:
+			_, n := utf8.DecodeRune(b[i:])
+			if n == 1 {
+				return i, s.fail(i, "invalid UTF-8")
+			}
+			i += n
+		}
+	}
+}
+
+// escape checks the escape sequence at b[i] and returns the index behind it.
+func (s *scanner) escape(b []byte, i int) (int, error) {
+	if i+1 >= len(b) {
+		return i, s.fail(len(b), "unexpected end in a string")
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2, nil
+	case 'u':
+		r, ok := hex4(b, i+2)
+		if !ok {
+			return i, s.fail(i, "wrong escape sequence")
+		}
+		switch {
+		case r < 0xD800 || r > 0xDFFF:
+		case r >= 0xDC00:
+			s.lone = true
+		default:
+			if _, ok := lowSurrogate(b, i+6); ok {
+				return i + 12, nil
+			}
+			s.lone = true
+		}
+		return i + 6, nil
+	}
+	return i, s.fail(i, "wrong escape sequence")
+}
+
+// lowSurrogate reads the escaped second half of a surrogate pair.
+func lowSurrogate(b []byte, i int) (rune, bool) {
+	if i+2 > len(b) || b[i] != '\\' || b[i+1] != 'u' {
+		return 0, false
+	}
+	r, ok := hex4(b, i+2)
+	return r, ok && 0xDC00 <= r && r <= 0xDFFF
+}
+
+// hex4 reads four hexadecimal digits.
+func hex4(b []byte, i int) (rune, bool) {
+	if i+4 > len(b) {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[i : i+4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
