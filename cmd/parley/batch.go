@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// runBatch sends the messages of a file in one array and prints the answers in the order of the questions.
+func (c *call) runBatch(ctx context.Context, dialer *parley.Dialer, words []string) error {
+	if len(words) > 0 || c.notify || c.data != "" || c.id != "" {
+		return usagef("with --batch, methods, params and ids stand in the file")
+	}
+	text, err := c.app.readInput(c.batch)
+	if err != nil {
+		return err
+	}
+	items, results, err := parseBatch(text)
+	if err != nil {
+		return err
+	}
+	dialer.Back = c.back()
+	client, err := dialer.Dial(ctx, c.target)
+	if err != nil {
+		return err
+	}
+	err = client.Batch(ctx, items)
+	if errors.Is(err, jsonrpc.ErrBatchRefused) {
+		fmt.Fprintln(c.app.stderr, "parley: the server takes no batches; sending the messages one by one")
+		err = oneByOne(ctx, client, items)
+	}
+	pending := client.Pending()
+	c.leave(ctx, client)
+	if err != nil {
+		return c.explain(ctx, "batch", err, pending)
+	}
+	return c.printBatch(ctx, items, results)
+}
+
+// oneByOne sends what a server does not take as a batch. The outcome of each is in its item.
+func oneByOne(ctx context.Context, client *parley.Client, items []jsonrpc.Item) error {
+	for i := range items {
+		items[i].Err = client.Do(ctx, &items[i])
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// An entry is a message in a batch file.
+type entry struct {
+	Version *string     `json:"jsonrpc"`
+	ID      jsonrpc.ID  `json:"id"`
+	Method  string      `json:"method"`
+	Params  jsonrpc.Raw `json:"params"`
+	Notify  bool        `json:"notify"`
+}
+
+// parseBatch reads a list of messages, or one message per line. A message that names its version is taken as it
+// is: without an id it is a notification. One that does not is a call, unless it says "notify": true.
+func parseBatch(text []byte) ([]jsonrpc.Item, []jsonrpc.Raw, error) {
+	var entries []entry
+	if list, err := jsonrpc.ParseRaw(text); err == nil && kind(list) == '[' {
+		for element := range elements(list) {
+			e, err := parseEntry(element)
+			if err != nil {
+				return nil, nil, usagef("--batch: message %d: %v", len(entries)+1, err)
+			}
+			entries = append(entries, e)
+		}
+	} else if entries, err = parseLines(text); err != nil {
+		return nil, nil, err
+	}
+	if len(entries) == 0 {
+		return nil, nil, usagef("--batch: there is no message in the file; an empty batch goes out with --raw '[]'")
+	}
+	items := make([]jsonrpc.Item, len(entries))
+	results := make([]jsonrpc.Raw, len(entries))
+	for i, e := range entries {
+		items[i] = jsonrpc.Item{Method: e.Method, ID: e.ID, Result: &results[i]}
+		if e.Params != nil {
+			items[i].Params = e.Params
+		}
+		items[i].Notify = e.Notify || e.Version != nil && e.ID.IsZero()
+		if items[i].Notify && !e.ID.IsZero() {
+			return nil, nil, usagef("--batch: message %d: a notification has no id", i+1)
+		}
+	}
+	return items, results, nil
+}
+
+func parseLines(text []byte) (entries []entry, err error) {
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		e, err := parseEntry(line)
+		if err != nil {
+			return nil, usagef("--batch: line %d: %v", number, err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func parseEntry(text []byte) (e entry, err error) {
+	raw, err := jsonrpc.ParseRaw(text)
+	if err != nil {
+		return e, fmt.Errorf("%q is no JSON: %w", cut(strings.TrimSpace(string(text)), 60), err)
+	}
+	if kind(raw) != '{' {
+		return e, fmt.Errorf("%q is no object with a method", cut(string(raw), 60))
+	}
+	if err := raw.Decode(&e); err != nil {
+		return e, err
+	}
+	if e.Method == "" {
+		return e, errors.New("the method is missing")
+	}
+	if e.Version != nil && *e.Version != "2.0" {
+		return e, fmt.Errorf("jsonrpc is %q; --raw sends what is not 2.0", cut(*e.Version, 20))
+	}
+	return e, nil
+}
+
+// printBatch prints one object for each call: the result, or the error. Notifications have none.
+func (c *call) printBatch(ctx context.Context, items []jsonrpc.Item, results []jsonrpc.Raw) error {
+	var list []byte
+	calls, failed := 0, 0
+	var first error
+	for i, item := range items {
+		if item.Notify {
+			if item.Err != nil && first == nil {
+				first = item.Err
+			}
+			continue
+		}
+		calls++
+		outcome, err := appendOutcome(nil, &items[i], results[i])
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			failed++
+			continue
+		}
+		if item.Err != nil {
+			failed++
+		}
+		list = appendComma(list, outcome)
+	}
+	if list != nil {
+		if err := c.printer.print(ctx, jsonrpc.Raw("["+string(list)+"]")); err != nil {
+			return err
+		}
+	}
+	if first != nil {
+		return c.explain(ctx, "batch", first, nil)
+	}
+	if failed > 0 {
+		fmt.Fprintf(c.app.stderr, "parley: %d of %d calls failed\n", failed, calls)
+		return &silentError{exitRPC}
+	}
+	return nil
+}
+
+// appendOutcome writes what became of one call. A failure that is not the server's answer is returned.
+func appendOutcome(dst []byte, item *jsonrpc.Item, result jsonrpc.Raw) ([]byte, error) {
+	method, err := quote(item.Method)
+	if err != nil {
+		return nil, err
+	}
+	dst = append(append(dst, `{"method":`...), method...)
+	if item.Err == nil {
+		if result == nil {
+			result = jsonrpc.Raw("null")
+		}
+		return append(append(append(dst, `,"result":`...), result...), '}'), nil
+	}
+	e, ok := errors.AsType[*jsonrpc.Error](item.Err)
+	if !ok {
+		return nil, item.Err
+	}
+	return append(appendErrorObject(append(dst, `,"error":`...), e), '}'), nil
+}
+
+// appendErrorObject writes an error as it stood on the wire (JSON-RPC 2.0, section 5.1).
+func appendErrorObject(dst []byte, e *jsonrpc.Error) []byte {
+	message, err := quote(strings.ToValidUTF8(e.Message, "\uFFFD"))
+	if err != nil {
+		message = jsonrpc.Raw(`""`)
+	}
+	dst = fmt.Appendf(dst, `{"code":%d,"message":%s`, e.Code, message)
+	if e.Data != nil {
+		dst = append(append(dst, `,"data":`...), e.Data...)
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/internal/demo"
+	"github.com/spf13/cobra"
+)
+
+// stopTime is what running calls have to finish after a signal.
+const stopTime = 15 * time.Second
+
+// serveFlags are the flags of every verb that listens.
+type serveFlags struct {
+	listen      []string
+	stdio       bool
+	framing     string
+	version     string
+	tlsCert     string
+	tlsKey      string
+	tokenFile   string
+	allowHost   []string
+	allowOrigin []string
+	insecure    bool
+}
+
+func (s *serveFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVarP(&s.listen, "listen", "l", nil, "serve on `TARGET`; repeatable. Port 0 is any free port")
+	f.BoolVar(&s.stdio, "stdio", false, "serve on stdin and stdout, like --listen stdio:")
+	f.StringVar(&s.framing, "framing", "", "how messages are kept apart with --stdio: line or `header`")
+	f.StringVar(&s.version, "jsonrpc", "", "`version` to speak with --stdio: 2.0 or 1.0")
+	f.StringVar(&s.tlsCert, "tls-cert", "", "PEM `file` of the certificate, for https, wss and tls; read again when it changes")
+	f.StringVar(&s.tlsKey, "tls-key", "", "PEM `file` of its key")
+	f.StringVar(&s.tokenFile, "token-file", "", "`file` with a bearer token that callers must show")
+	f.StringArrayVar(&s.allowHost, "allow-host", nil, "further `name` that clients may call this host by; repeatable")
+	f.StringArrayVar(&s.allowOrigin, "allow-origin", nil, "further web `origin`, such as https://app.example, that may call; repeatable")
+	f.BoolVar(&s.insecure, "insecure-no-auth", false, "serve other machines without any authentication")
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	var flags serveFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "serve methods to try things on",
+		Long: `Serve methods to try things on.
+
+  parley demo                                   http://127.0.0.1:3000, tcp://127.0.0.1:3001 and a Unix socket
+  parley demo --listen http://127.0.0.1:0 --listen tcp://127.0.0.1:4000
+  parley call subtract 42 23 -- parley demo --stdio
+
+The methods are on the page at / of an http address, and in the answer to rpc.discover.`,
+		Args: noWords,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), flags) },
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+func (a *app) demo(ctx context.Context, flags serveFlags) error {
+	if a.hasArgv {
+		return usagef("parley demo starts no child; leave out what stands behind --")
+	}
+	targets, err := a.listenTargets(flags)
+	if err != nil {
+		return err
+	}
+	service := demo.New(thisBuild().Version)
+	log := &reporter{w: a.stderr}
+	listener, err := a.listener(flags, log)
+	if err != nil {
+		return err
+	}
+	listener.Handler = service.Handler()
+	listener.Mode = service.Mux.Mode
+	page := &page{service: service, prefix: commandName(a.getenv)}
+	listener.Pages = page
+
+	server, err := listener.Listen(ctx, targets...)
+	if err != nil {
+		return err
+	}
+	page.targets = server.Targets()
+	if !flags.stdio {
+		a.announce(page)
+	}
+	return a.serve(ctx, server)
+}
+
+// serve runs the server until ctx ends, and then lets running calls finish.
+func (a *app) serve(ctx context.Context, server *parley.Server) error {
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(context.WithoutCancel(ctx)) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	err := server.Shutdown(stop)
+	<-done
+	if err != nil {
+		fmt.Fprintln(a.stderr, "parley: stopped; calls that were still running were cut off")
+		return &silentError{exitRPC}
+	}
+	return nil
+}
+
+// listenTargets is where to listen: what the flags say, or the three places everybody has.
+func (a *app) listenTargets(flags serveFlags) ([]parley.Target, error) {
+	words := flags.listen
+	if flags.stdio {
+		if len(words) > 0 {
+			return nil, usagef("--stdio stands alone; for more targets write --listen stdio: --listen …")
+		}
+		words = []string{"stdio:"}
+	} else if flags.framing != "" || flags.version != "" {
+		return nil, usagef("--framing and --jsonrpc go with --stdio; elsewhere they are part of the address: tcp://127.0.0.1:3001?framing=header")
+	}
+	if len(words) == 0 {
+		words = []string{"http://127.0.0.1:3000", "tcp://127.0.0.1:3001", "unix:" + a.socketPath()}
+	}
+	targets := make([]parley.Target, len(words))
+	for i, word := range words {
+		t, err := parley.ParseTarget(word)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.Set(flags.framing, flags.version); err != nil {
+			return nil, err
+		}
+		targets[i] = t
+	}
+	return targets, nil
+}
+
+// socketPath is the demo's own place for a Unix socket.
+func (a *app) socketPath() string {
+	if dir := a.getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "parley", "demo.sock")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("parley-%d", os.Getuid()), "demo.sock")
+}
+
+// listener makes a Listener of the flags.
+func (a *app) listener(flags serveFlags, log *reporter) (*parley.Listener, error) {
+	l := &parley.Listener{
+		AllowHost:      flags.allowHost,
+		AllowOrigin:    flags.allowOrigin,
+		InsecureNoAuth: flags.insecure,
+		Report:         log.report,
+	}
+	if flags.tokenFile != "" {
+		content, err := a.readInput(flags.tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		token := strings.TrimSpace(string(content))
+		if len(token) < minToken {
+			return nil, usagef("the token in %s is short enough to be guessed; at least %d letters, please", flags.tokenFile, minToken)
+		}
+		l.Tokens = []string{token}
+	}
+	if (flags.tlsCert == "") != (flags.tlsKey == "") {
+		return nil, usagef("--tls-cert and --tls-key go together")
+	}
+	if flags.tlsCert != "" {
+		cert, err := parley.LoadCertificate(flags.tlsCert, flags.tlsKey, log.report)
+		if err != nil {
+			return nil, usagef("--tls-cert: %v", err)
+		}
+		l.TLS = cert.Config()
+	}
+	if flags.insecure {
+		fmt.Fprintln(a.stderr, "parley: warning: anybody who reaches these addresses may call; --token-file closes that")
+	}
+	return l, nil
+}
+
+// minToken is 128 bits in the poorest alphabet that people use, hexadecimal.
+const minToken = 32
+
+// announce says on stderr where the demo is, with a line to paste for each address.
+func (a *app) announce(p *page) {
+	var b strings.Builder
+	b.WriteString("parley demo is up. Paste one of these into another terminal:\n\n")
+	for _, address := range p.addresses() {
+		fmt.Fprintf(&b, "  %s\n", address.Call)
+	}
+	for _, t := range p.targets {
+		if root, ok := pageOf(t); ok {
+			fmt.Fprintf(&b, "\nAll methods are at %s.", root)
+			break
+		}
+	}
+	b.WriteString(" Ctrl-C ends the demo.\n")
+	_, _ = io.WriteString(a.stderr, strings.Replace(b.String(), "\n Ctrl-C", "\nCtrl-C", 1)) // nobody may be reading
+}
+
+// pageOf is where the page of an HTTP target is.
+func pageOf(t parley.Target) (string, bool) {
+	switch t.Scheme {
+	case "http", "https":
+		return t.Scheme + "://" + t.Address + "/", true
+	}
+	return "", false
+}
+
+// commandName is how this program was started, for lines to paste: "parley", or "go run ./cmd/parley" in a checkout.
+func commandName(func(string) string) string {
+	path, err := os.Executable()
+	if err == nil && strings.Contains(filepath.ToSlash(path), "/go-build") {
+		return "go run ./cmd/parley"
+	}
+	return "parley"
+}
+
+// A reporter writes what must not reach a peer, such as the text of a panic, to stderr. It is safe for concurrent use.
+type reporter struct {
+	mu sync.Mutex // guards w
+	w  io.Writer
+}
+
+func (r *reporter) report(what string, err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return // somebody hung up
+	}
+	text := appendHarmless(nil, bytes.ToValidUTF8([]byte(err.Error()), []byte("\uFFFD")))
+	text = bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\n"), []byte("\n    ")) // a stack
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.w, "parley: %s: %s\n", what, text)
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"syscall"
+
+	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/httprpc"
+)
+
+// How the command ends. Scripts rely on these numbers.
+const (
+	exitOK        = 0
+	exitRPC       = 1   // the peer answered with an error
+	exitUsage     = 2   // the command line is wrong
+	exitAuth      = 3   // credentials are missing, wrong or not enough
+	exitAway      = 4   // nobody there, no answer in time, or the address is taken
+	exitProtocol  = 6   // the peer does not speak JSON-RPC as it should
+	exitCancelled = 130 // Ctrl-C, as shells count it
+)
+
+// A usageError is a mistake on the command line.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// A silent error sets the exit code and is already told.
+type silentError struct{ code int }
+
+func (e *silentError) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+var errInterrupted = errors.New("interrupted")
+
+// exitCode sorts an error into the classes above.
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case is[*silentError](err):
+		e, _ := errors.AsType[*silentError](err)
+		return e.code
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitCancelled
+	case is[*jsonrpc.Error](err):
+		if errors.Is(err, &jsonrpc.Error{Code: jsonrpc.CodeUnauthorized}) {
+			return exitAuth
+		}
+		return exitRPC
+	case is[*usageError](err), is[*parley.TargetError](err), is[*parley.RefusedError](err):
+		return exitUsage
+	case isAuth(err):
+		return exitAuth
+	case isProtocol(err):
+		return exitProtocol
+	case isAway(err):
+		return exitAway
+	}
+	return exitRPC
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func isAuth(err error) bool {
+	return errors.Is(err, httprpc.ErrUnauthorized) || errors.Is(err, httprpc.ErrForbidden)
+}
+
+func isProtocol(err error) bool {
+	return errors.Is(err, jsonrpc.ErrBadResponse) || errors.Is(err, jsonrpc.ErrGarbage) ||
+		errors.Is(err, jsonrpc.ErrTooLarge) || is[*jsonrpc.FrameError](err)
+}
+
+func isAway(err error) bool {
+	return errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, exec.ErrNotFound) || errors.Is(err, parley.ErrAddressInUse) ||
+		is[net.Error](err) || is[*net.OpError](err) || is[syscall.Errno](err) || is[*exec.Error](err)
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/internal/demo"
+	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/jsonrpc/openrpc"
+)
+
+//go:embed page/index.html
+var pageText string
+
+//go:embed page/style.css
+var pageStyle []byte
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// A page shows the demo's addresses and methods to a browser. It is an http.Handler.
+type page struct {
+	service *demo.Service
+	prefix  string // what stands before "call" in a line to paste
+	targets []parley.Target
+}
+
+// An address is one place where the demo is, and how to call it there.
+type address struct {
+	Kind string // of carrier, for people
+	Call string // a line to paste
+	base string // the line without method and params
+}
+
+// addresses lists where the demo is. HTTP brings WebSocket along, on the same path.
+func (p *page) addresses() []address {
+	var list []address
+	add := func(kind, target, call string) {
+		base := p.prefix + " call " + shellWord(target)
+		list = append(list, address{Kind: kind, Call: base + " " + call, base: base})
+	}
+	for _, t := range p.targets {
+		switch text := t.String(); t.Scheme {
+		case "http", "https":
+			add(strings.ToUpper(t.Scheme), text, "subtract 42 23")
+			add("WebSocket", "ws"+strings.TrimPrefix(text, "http"), `ask "tea or coffee?" --answer tea`)
+		case "ws", "wss":
+			add("WebSocket", text, `ask "tea or coffee?" --answer tea`)
+		case "tcp":
+			add("TCP", text, "countdown 3 200 --stream")
+		case "tls":
+			add("TLS", text, "countdown 3 200 --stream")
+		case "unix":
+			add("Unix socket", text, "sum 1 2 4 --trace")
+		default:
+			add(t.Scheme, text, "subtract 42 23")
+		}
+	}
+	return list
+}
+
+// A shownMethod is one method on the page.
+type shownMethod struct {
+	Name, Signature, Summary string
+	Calls                    []shownCall
+}
+
+// A shownCall is a line to paste and what it prints.
+type shownCall struct{ Command, Result string }
+
+func (p *page) methods() ([]shownMethod, error) {
+	document, err := p.service.Discovery.Document()
+	if err != nil {
+		return nil, err
+	}
+	addresses := p.addresses()
+	var list []shownMethod
+	for _, m := range document.Methods {
+		shown := shownMethod{Name: m.Name, Signature: signature(&m), Summary: m.Summary}
+		base := p.prefix + " call :3000/rpc"
+		if len(addresses) > 0 {
+			base = addresses[0].base
+		}
+		if m.Name == "ask" { // over POST there is no way back
+			for _, a := range addresses {
+				if a.Kind != "HTTP" && a.Kind != "HTTPS" {
+					base = a.base
+					break
+				}
+			}
+		}
+		shown.Calls = calls(base, &m)
+		list = append(list, shown)
+	}
+	return list, nil
+}
+
+// calls makes lines to paste of the examples. A method without examples is called without params, or shown by name.
+func calls(base string, m *openrpc.Method) []shownCall {
+	special := map[string][]shownCall{
+		"fail":         {{Command: `fail code:=-32050 message="no luck"`}},
+		"panic":        {{Command: "panic"}},
+		"ask":          {{Command: `ask "tea or coffee?" --answer tea`, Result: `"tea"`}},
+		"countdown":    {{Command: "countdown 3 200 --stream"}},
+		"login":        {{Command: "login ada"}},
+		"whoami":       {{Command: "whoami TOKEN", Result: `{"name": "ada"}`}},
+		"counter":      {{Command: "counter TOKEN", Result: "1"}},
+		"update":       {{Command: "update 1 2 3 4 5 -n"}},
+		"notify_hello": {{Command: "notify_hello 7 -n"}},
+		"notify_sum":   {{Command: "notify_sum 1 2 4 -n"}},
+		"log_event":    {{Command: `log_event "door opened"`, Result: "1"}},
+		"get_log":      {{Command: "get_log 1 -o table"}},
+	}
+	list, ok := special[m.Name]
+	if !ok {
+		for _, example := range m.Examples {
+			call := shownCall{Command: m.Name}
+			for _, param := range example.Params {
+				call.Command += " " + shellWord(paramWord(param.Value))
+			}
+			if example.Result != nil {
+				call.Result = string(appendPretty(nil, example.Result.Value, palette{}))
+			}
+			list = append(list, call)
+		}
+	}
+	for i := range list {
+		list[i].Command = base + " " + list[i].Command
+	}
+	return list
+}
+
+// paramWord writes a value as a word of the command line: a string without quotes where that means the same.
+func paramWord(value jsonrpc.Raw) string {
+	var text string
+	if value.Decode(&text) == nil {
+		if _, err := jsonrpc.ParseRaw([]byte(text)); err != nil && !named.MatchString(text) && text != "" {
+			return text
+		}
+	}
+	return string(value)
+}
+
+// signature writes a method as its name and parameters: subtract(minuend, subtrahend).
+func signature(m *openrpc.Method) string {
+	var b strings.Builder
+	b.WriteString(m.Name + "(")
+	for i, param := range m.Params {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(param.Name)
+		switch _, variadic := param.Extra[openrpc.Variadic]; {
+		case variadic:
+			b.WriteString("…")
+		case !param.Required:
+			b.WriteString("?")
+		}
+	}
+	return b.String() + ")"
+}
+
+// shellWord quotes a word for a shell, where it must be.
+func shellWord(word string) string {
+	plain := strings.IndexFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
+	}) < 0
+	if plain && word != "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path != "/" && r.URL.Path != "/style.css":
+		http.NotFound(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		guard.MethodOnly("GET, HEAD").Write(w, r)
+	case r.URL.Path == "/":
+		p.serveIndex(w)
+	default:
+		p.send(w, "text/css; charset=utf-8", pageStyle)
+	}
+}
+
+func (p *page) serveIndex(w http.ResponseWriter) {
+	methods, err := p.methods()
+	if err != nil {
+		http.Error(w, "the methods cannot be described", http.StatusInternalServerError)
+		return
+	}
+	curl := ""
+	for _, t := range p.targets {
+		if _, ok := pageOf(t); ok {
+			curl = "curl " + shellWord(t.URL()) + ` --json '{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}'`
+			break
+		}
+	}
+	var b bytes.Buffer
+	err = pageTemplate.Execute(&b, map[string]any{
+		"Addresses": p.addresses(), "Methods": methods, "Curl": curl, "Version": "parley " + thisBuild().Version,
+	})
+	if err != nil {
+		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
+		return
+	}
+	p.send(w, "text/html; charset=utf-8", b.Bytes())
+}
+
+func (p *page) send(w http.ResponseWriter, kind string, body []byte) {
+	guard.Secure(w.Header())
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(body) // the reader may be gone
+}

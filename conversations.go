@@ -1,0 +1,79 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// conversations are the open connections of one service on which both sides speak.
+type conversations struct {
+	listener *Listener
+	locked   bool // a token must be shown before the first request
+
+	mu      sync.Mutex // guards what is below
+	open    map[*jsonrpc.Conn]struct{}
+	closing bool
+	done    sync.WaitGroup // one for each that is open
+}
+
+// begin makes a conversation of a carrier. It returns nil when the service is closing; the carrier is then closed.
+func (c *conversations) begin(transport jsonrpc.Transport, version jsonrpc.Version) *jsonrpc.Conn {
+	conn := jsonrpc.NewConn(withTap(transport, c.listener.Tap))
+	c.listener.Answering(&conn.Answerer, version)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		_ = transport.Close() // never used
+		return nil
+	}
+	if c.open == nil {
+		c.open = make(map[*jsonrpc.Conn]struct{})
+	}
+	c.open[conn] = struct{}{}
+	c.done.Add(1)
+	return conn
+}
+
+// serve runs a conversation that begin has made until the peer hangs up or the service ends.
+func (c *conversations) serve(ctx context.Context, conn *jsonrpc.Conn) error {
+	if c.locked {
+		defer lock(conn, c.listener.Tokens)()
+	}
+	defer func() {
+		c.mu.Lock()
+		delete(c.open, conn)
+		c.mu.Unlock()
+		c.done.Done()
+	}()
+	err := conn.Serve(ctx)
+	_ = conn.Close() // err says why it ended
+	return err
+}
+
+// shutdown ends all conversations, politely until ctx ends.
+func (c *conversations) shutdown(ctx context.Context) error {
+	c.mu.Lock()
+	c.closing = true
+	open := make([]*jsonrpc.Conn, 0, len(c.open))
+	for conn := range c.open {
+		open = append(open, conn)
+	}
+	c.mu.Unlock()
+
+	errs := make([]error, len(open))
+	var wg sync.WaitGroup
+	for i, conn := range open {
+		wg.Go(func() {
+			err := conn.Shutdown(ctx)
+			if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+				errs[i] = cause // something was cut off; all else is the peer's way to go
+			}
+		})
+	}
+	wg.Wait()
+	c.done.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,168 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// A connLimit counts the connections of one address, in all and from each remote address.
+type connLimit struct {
+	max, perIP int
+
+	mu    sync.Mutex // guards what is below
+	total int
+	byIP  map[netip.Addr]int
+	guest map[net.Conn]*guest // of HTTP, until they are closed or hijacked
+}
+
+func newConnLimit(most, perIP int) *connLimit {
+	if most <= 0 {
+		most = min(maxConns, openFiles()/10*8)
+	}
+	if perIP <= 0 {
+		perIP = maxConnsPerIP
+	}
+	return &connLimit{max: most, perIP: perIP, byIP: make(map[netip.Addr]int), guest: make(map[net.Conn]*guest)}
+}
+
+var errTooMany = errors.New("too many connections")
+
+// enter counts a connection from remote, unless it is one too many.
+func (l *connLimit) enter(remote net.Addr) (netip.Addr, error) {
+	ip := addrOf(remote)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.total >= l.max {
+		return ip, fmt.Errorf("%w: %d", errTooMany, l.total)
+	}
+	if ip.IsValid() && !ip.IsLoopback() {
+		if l.byIP[ip] >= l.perIP {
+			return ip, fmt.Errorf("%w from %s: %d", errTooMany, ip, l.perIP)
+		}
+		l.byIP[ip]++
+	}
+	l.total++
+	return ip, nil
+}
+
+func (l *connLimit) leave(ip netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaveLocked(ip)
+}
+
+func (l *connLimit) leaveLocked(ip netip.Addr) {
+	l.total--
+	if !ip.IsValid() || ip.IsLoopback() {
+		return
+	}
+	if l.byIP[ip]--; l.byIP[ip] == 0 {
+		delete(l.byIP, ip)
+	}
+}
+
+// addrOf is the IP address of a connection's other end; the zero address for what has none, as a Unix socket.
+func addrOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
+}
+
+// A guest is one HTTP connection that was counted. When a WebSocket takes the connection over, whoever runs it lets the
+// guest leave; otherwise net/http's hooks do.
+type guest struct {
+	limit    *connLimit
+	ip       netip.Addr
+	hijacked bool // guarded by limit.mu
+}
+
+type guestKey struct{}
+
+// hooks are what an http.Server calls as connections come and go.
+func (l *connLimit) hooks() (func(context.Context, net.Conn) context.Context, func(net.Conn, http.ConnState)) {
+	connContext := func(ctx context.Context, c net.Conn) context.Context {
+		g := &guest{limit: l, ip: addrOf(c.RemoteAddr())}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.guest[c] = g
+		return context.WithValue(ctx, guestKey{}, g)
+	}
+	connState := func(c net.Conn, state http.ConnState) {
+		if state != http.StateClosed && state != http.StateHijacked {
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		g, ok := l.guest[c]
+		if !ok {
+			return
+		}
+		delete(l.guest, c)
+		if state == http.StateHijacked {
+			g.hijacked = true
+			return
+		}
+		l.leaveLocked(g.ip)
+	}
+	return connContext, connState
+}
+
+func guestOf(ctx context.Context) *guest {
+	g, _ := ctx.Value(guestKey{}).(*guest)
+	return g
+}
+
+// leave ends a connection that was taken over.
+func (g *guest) leave() { g.limit.leave(g.ip) }
+
+// abandon ends a connection that was to be taken over and may have been.
+func (g *guest) abandon() {
+	g.limit.mu.Lock()
+	defer g.limit.mu.Unlock()
+	if g.hijacked {
+		g.limit.leaveLocked(g.ip)
+	}
+}
+
+// A limitedListener accepts what the limit allows and turns the rest away. Whoever closes a connection also lets it leave.
+type limitedListener struct {
+	net.Listener
+	limit  *connLimit
+	refuse func(net.Conn) // says so to the other side
+	report func(what string, err error)
+}
+
+// refuseTime bounds what is said to a connection that is one too many.
+const refuseTime = 100 * time.Millisecond
+
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		_, over := l.limit.enter(c.RemoteAddr())
+		if over == nil {
+			return c, nil
+		}
+		l.report("refused", over)
+		_ = c.SetDeadline(time.Now().Add(refuseTime))
+		l.refuse(c)
+		_ = c.Close() // it is refused, one way or the other
+	}
+}
+
+// cutText shortens what a peer sent, for the log.
+func cutText(text string) string {
+	if len(text) > 256 {
+		return text[:256] + "…"
+	}
+	return text
+}

@@ -1,0 +1,29 @@
+package parley
+
+import (
+	"context"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/httprpc"
+)
+
+// dialPost is Dial of http and https. It touches nothing: an address that leads nowhere is the error of the first call.
+func dialPost(_ context.Context, d *Dialer, t Target) (Caller, error) {
+	back := new(jsonrpc.Answerer)
+	d.answering(back)
+	o := &httprpc.Options{
+		TLS:        d.TLS,
+		Header:     d.Header,
+		Token:      d.Token,
+		MaxMessage: d.MaxMessage,
+		Back:       back,
+		Version:    t.Version,
+		CallTime:   d.Limits.CallTime,
+		Report:     d.Report,
+	}
+	if d.Tap != nil {
+		o.Tap = func(out bool, payload []byte) { d.Tap(Frame{Time: time.Now(), Out: out, Payload: payload}) }
+	}
+	return httprpc.NewClient(t.URL(), o), nil
+}

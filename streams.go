@@ -1,0 +1,157 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/socket"
+	"github.com/da1ed7bb/parley/transport/stream"
+	"github.com/da1ed7bb/parley/transport/websocket"
+)
+
+// openSocket is Open of tcp, tls and unix.
+func openSocket(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, error) {
+	transport, err := socket.Dial(ctx, t.Scheme, t.Address, &socket.Options{
+		Options: stream.Options{MaxMessage: d.maxMessage()},
+		Framing: t.Framing,
+		TLS:     d.TLS,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return transport, nil
+}
+
+// dialSocket is Dial of tcp, tls and unix.
+func dialSocket(ctx context.Context, d *Dialer, t Target) (Caller, error) {
+	transport, err := openSocket(ctx, d, t)
+	if err != nil {
+		return nil, err
+	}
+	conn := d.Converse(ctx, transport, t.Version)
+	if d.Token != "" && t.Scheme != "unix" {
+		if err := d.authenticate(ctx, conn); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", t.URL(), err), conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// openWebSocket is Open of ws and wss.
+func openWebSocket(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, error) {
+	transport, err := websocket.Dial(ctx, t.URL(), &websocket.Options{
+		MaxMessage:  d.MaxMessage,
+		Header:      d.header(),
+		TLS:         d.TLS,
+		DialTimeout: -1, // ctx has it
+	})
+	if err != nil {
+		return nil, err
+	}
+	return transport, nil
+}
+
+// dialWebSocket is Dial of ws and wss.
+func dialWebSocket(ctx context.Context, d *Dialer, t Target) (Caller, error) {
+	transport, err := openWebSocket(ctx, d, t)
+	if err != nil {
+		return nil, err
+	}
+	return d.Converse(ctx, transport, t.Version), nil
+}
+
+// A sockets is one address that connections are taken on: tcp, tls or unix.
+type sockets struct {
+	target Target
+	bound  *socket.Listener
+	open   conversations
+	report func(what string, err error)
+}
+
+// listenSocket is Listen of tcp, tls and unix.
+func listenSocket(ctx context.Context, l *Listener, t Target) (Service, error) {
+	if t.Scheme != "unix" {
+		if err := l.Admit(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	if t.Scheme == "tls" && l.TLS == nil {
+		return nil, needsCertificate(t)
+	}
+	bound, err := socket.Listen(ctx, t.Scheme, t.Address, &socket.Options{
+		Options:  stream.Options{MaxMessage: l.MaxMessage},
+		Framing:  t.Framing,
+		TLS:      l.TLS,
+		MaxConns: l.MaxConns,
+		MaxPerIP: l.MaxConnsPerIP,
+		Report:   l.Report,
+	})
+	if errors.Is(err, socket.ErrInUse) {
+		err = fmt.Errorf("%w: %w", ErrAddressInUse, err)
+	}
+	if err != nil {
+		return nil, listenError(t, err)
+	}
+	if t.Scheme != "unix" {
+		t.Address = withPort(t.Address, bound.Addr())
+	}
+	s := &sockets{target: t, bound: bound, report: l.Report}
+	s.open.listener = l
+	s.open.locked = t.Scheme != "unix" && len(l.Tokens) > 0
+	return s, nil
+}
+
+// withPort is address with the port that was really taken.
+func withPort(address string, taken net.Addr) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	_, port, err := net.SplitHostPort(taken.String())
+	if err != nil {
+		return address
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (s *sockets) Target() Target { return s.target }
+
+// Serve accepts connections until Shutdown, and waits for the conversations on them.
+func (s *sockets) Serve(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		transport, err := s.bound.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		conn := s.open.begin(transport, s.target.Version)
+		if conn == nil {
+			continue
+		}
+		wg.Go(func() {
+			if err := s.open.serve(ctx, conn); err != nil {
+				s.report("connection", fmt.Errorf("%v: %w", transport.RemoteAddr(), err))
+			}
+		})
+	}
+}
+
+func (s *sockets) Shutdown(ctx context.Context) error {
+	err := s.bound.Close()
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	return errors.Join(err, s.open.shutdown(ctx))
+}
+
+func needsCertificate(t Target) error {
+	return &RefusedError{Target: t, Reason: "it needs a certificate (--tls-cert and --tls-key, Listener.TLS)"}
+}

@@ -1,0 +1,21 @@
+//go:build unix
+
+package parley
+
+import (
+	"errors"
+	"math"
+	"syscall"
+)
+
+// openFiles is how many files this process may have open.
+func openFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxInt
+	}
+	return int(min(uint64(limit.Cur), math.MaxInt))
+}
+
+// isInUse reports whether listening failed because somebody else listens there.
+func isInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }

@@ -1,0 +1,242 @@
+package parley
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/httprpc"
+	"github.com/da1ed7bb/parley/transport/websocket"
+)
+
+// endpointPath is where requests are taken when the address does not say.
+const endpointPath = "/rpc"
+
+// A web is one HTTP address: POST and WebSocket on the endpoint, /healthz, and the program's pages.
+type web struct {
+	listener *Listener
+	target   Target
+	endpoint string // path
+	bound    net.Listener
+	server   *http.Server
+	answerer jsonrpc.Answerer // for POST, which knows no conversations
+	post     httprpc.Server
+	sockets  conversations
+	limit    *connLimit
+	ctx      context.Context // of Serve, for conversations that outlive their request
+	started  chan struct{}   // closed when ctx is set
+}
+
+// listenWeb is Listen of http, https, ws and wss.
+func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
+	if err := l.Admit(ctx, t); err != nil {
+		return nil, err
+	}
+	secure := t.Scheme == "https" || t.Scheme == "wss"
+	if secure && l.TLS == nil {
+		return nil, needsCertificate(t)
+	}
+	endpoint, query, _ := strings.Cut(t.Path, "?")
+	if query != "" {
+		return nil, &RefusedError{Target: t, Reason: "a query is for callers; it means nothing where one listens"}
+	}
+	w := &web{listener: l, target: t, endpoint: endpoint, started: make(chan struct{})}
+	if w.endpoint == "" {
+		w.endpoint = endpointPath
+		w.target.Path = endpointPath
+	}
+	w.sockets.listener = l
+	l.Answering(&w.answerer, t.Version)
+	w.answerer.Cancellation = jsonrpc.Cancellation{} // anybody's id could be meant: over HTTP, going away cancels
+	w.post = httprpc.Server{Answerer: &w.answerer, MaxMessage: l.MaxMessage}
+	door, err := w.door()
+	if err != nil {
+		return nil, err
+	}
+	bound, err := bindTCP(ctx, &w.target)
+	if err != nil {
+		return nil, err
+	}
+	w.limit = newConnLimit(l.MaxConns, l.MaxConnsPerIP)
+	w.bound = &limitedListener{Listener: bound, limit: w.limit, refuse: refuseHTTP(secure), report: l.Report}
+	w.server = guard.NewServer(door.Wrap(http.HandlerFunc(w.route)), log.New(reportWriter{l.Report}, "", 0))
+	w.server.ConnContext, w.server.ConnState = w.limit.hooks()
+	if secure {
+		w.server.TLSConfig = l.TLS.Clone()
+	}
+	return w, nil
+}
+
+// bindTCP listens on the address of t and writes the port that it got into it.
+func bindTCP(ctx context.Context, t *Target) (net.Listener, error) {
+	address := t.Address
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		port := "80"
+		if t.Scheme == "https" || t.Scheme == "wss" {
+			port = "443"
+		}
+		address = net.JoinHostPort(strings.Trim(address, "[]"), port)
+	}
+	bound, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, listenError(*t, err)
+	}
+	t.Address = withPort(address, bound.Addr())
+	return bound, nil
+}
+
+// listenError tells what could not be listened on, and an address in use from other failures.
+func listenError(t Target, err error) error {
+	if isInUse(err) {
+		return fmt.Errorf("listen on %s: %w", t.URL(), ErrAddressInUse)
+	}
+	return fmt.Errorf("listen on %s: %w", t.URL(), err)
+}
+
+// door makes the guard of all routes.
+func (w *web) door() (*guard.Door, error) {
+	hosts := w.listener.AllowHost
+	if host, _, err := net.SplitHostPort(w.target.Address); err == nil && host != "0.0.0.0" && host != "::" {
+		if strings.Contains(host, ":") {
+			host = "[" + host + "]"
+		}
+		hosts = append(hosts[:len(hosts):len(hosts)], host)
+	}
+	tokens := make([]guard.Digest, len(w.listener.Tokens))
+	for i, token := range w.listener.Tokens {
+		tokens[i] = guard.DigestOf(token)
+	}
+	return guard.New(&guard.Options{
+		Hosts:   hosts,
+		Origins: w.listener.AllowOrigin,
+		Tokens:  tokens,
+		Pages:   w.isPage,
+		Refused: func(r *http.Request, f *guard.Refusal) {
+			w.listener.Report("refused", fmt.Errorf("%s %s from %s: %w", cutText(r.Method), cutText(r.URL.Path), r.RemoteAddr, f))
+		},
+	})
+}
+
+// isPage reports whether r is for the pages or /healthz, which run no handler.
+func (w *web) isPage(r *http.Request) bool {
+	if websocket.IsUpgrade(r) || r.URL.Path == w.endpoint {
+		return false
+	}
+	return r.URL.Path == "/healthz" || w.listener.Pages != nil
+}
+
+func (w *web) route(rw http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; {
+	case path == w.endpoint, path == "/" && w.takesRoot(r):
+		w.serveEndpoint(rw, r)
+	case path == "/healthz":
+		serveHealth(rw, r)
+	case w.listener.Pages != nil:
+		w.listener.Pages.ServeHTTP(rw, r)
+	default:
+		http.NotFound(rw, r)
+	}
+}
+
+// takesRoot reports whether a request to / is meant for the endpoint: many programs are given an address without a path.
+func (w *web) takesRoot(r *http.Request) bool {
+	return w.endpoint == endpointPath && (r.Method == http.MethodPost || websocket.IsUpgrade(r))
+}
+
+func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
+	if !websocket.IsUpgrade(r) {
+		w.post.ServeHTTP(rw, r)
+		return
+	}
+	guest := guestOf(r.Context())
+	transport, err := websocket.Upgrade(rw, r, &websocket.Options{
+		MaxMessage:  w.listener.MaxMessage,
+		CheckOrigin: func(*http.Request) bool { return true }, // the door has looked at it
+	})
+	if err != nil {
+		guest.abandon()
+		w.listener.Report("upgrade", err)
+		return
+	}
+	conn := w.sockets.begin(transport, w.target.Version)
+	if conn == nil {
+		guest.abandon()
+		return
+	}
+	<-w.started // it was long ago: Serve hands out requests
+	go func() { // sockets.shutdown waits for it; the request's memory is free as soon as this handler returns
+		defer guest.leave()
+		if err := w.sockets.serve(w.ctx, conn); err != nil {
+			w.listener.Report("connection", err)
+		}
+	}()
+}
+
+func serveHealth(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		guard.MethodOnly("GET, HEAD").Write(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, "ok\n") // the prober may be gone
+}
+
+func (w *web) Target() Target { return w.target }
+
+func (w *web) Serve(ctx context.Context) error {
+	w.ctx = ctx
+	close(w.started)
+	w.server.BaseContext = func(net.Listener) context.Context { return ctx }
+	var err error
+	if w.server.TLSConfig != nil {
+		err = w.server.ServeTLS(w.bound, "", "")
+	} else {
+		err = w.server.Serve(w.bound)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown stops listening at once and refuses new requests while the running ones finish.
+func (w *web) Shutdown(ctx context.Context) error {
+	_ = w.bound.Close() // Serve may not have begun; a second Close changes nothing
+	var wg sync.WaitGroup
+	errs := make([]error, 3)
+	wg.Go(func() { errs[0] = w.answerer.Drain(ctx) })
+	wg.Go(func() { errs[1] = w.sockets.shutdown(ctx) })
+	wg.Go(func() { errs[2] = w.server.Shutdown(ctx) })
+	wg.Wait()
+	return errors.Join(append(errs, w.server.Close())...)
+}
+
+// reportWriter hands what net/http complains about to a report function.
+type reportWriter struct{ report func(what string, err error) }
+
+func (w reportWriter) Write(line []byte) (int, error) {
+	w.report("http", errors.New(strings.TrimSpace(string(line))))
+	return len(line), nil
+}
+
+// refuseHTTP answers a connection that is one too many.
+func refuseHTTP(secure bool) func(net.Conn) {
+	if secure {
+		return func(net.Conn) {} // there is no way to say anything before the handshake
+	}
+	return func(c net.Conn) {
+		w := bufio.NewWriter(c)
+		_, _ = w.WriteString("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		_ = w.Flush() // a new connection has room for this; if not, so be it
+	}
+}
