@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -34,6 +35,7 @@ type web struct {
 	limit    *connLimit
 	ctx      context.Context // of Serve, for conversations that outlive their request
 	started  chan struct{}   // closed when ctx is set
+	stopping atomic.Bool
 }
 
 // listenWeb is Listen of http, https, ws and wss.
@@ -203,7 +205,7 @@ func (w *web) Serve(ctx context.Context) error {
 	} else {
 		err = w.server.Serve(w.bound)
 	}
-	if errors.Is(err, http.ErrServerClosed) {
+	if errors.Is(err, http.ErrServerClosed) || w.stopping.Load() && errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err
@@ -211,7 +213,8 @@ func (w *web) Serve(ctx context.Context) error {
 
 // Shutdown stops listening at once and refuses new requests while the running ones finish.
 func (w *web) Shutdown(ctx context.Context) error {
-	_ = w.bound.Close() // Serve may not have begun; a second Close changes nothing
+	w.stopping.Store(true)
+	_ = w.bound.Close() // net/http would do it, but only if Serve has begun
 	var wg sync.WaitGroup
 	errs := make([]error, 3)
 	wg.Go(func() { errs[0] = w.answerer.Drain(ctx) })
