@@ -34,6 +34,9 @@ func lend(size int) *buffer {
 }
 
 func (b *buffer) giveBack() {
+	if poison {
+		clear(b.bytes)
+	}
 	if b.class >= 0 {
 		pools[b.class].Put(b)
 	}

@@ -161,9 +161,10 @@ func (t *Transport) data(h header) error {
 	}
 }
 
-// more reports whether the unread bytes hold another whole message for Read, without taking it.
+// more reports whether the unread bytes hold another whole message for Read, without taking it. It sees frames that
+// cannot stand here, so that what was answered before them still goes out; text that is not UTF-8 it does not.
 func (in *reader) more(masked bool) bool {
-	b, white := in.rest(), true
+	b, white, next := in.rest(), true, opText
 	for {
 		h, n, bad := parseHeader(b, masked)
 		if bad != nil || n == 0 || int64(len(b)-n) < h.length || h.op == opClose {
@@ -174,12 +175,15 @@ func (in *reader) more(masked bool) bool {
 		if h.op.control() {
 			continue
 		}
-		white = white && blank(payload, h.key)
+		if h.op != next {
+			return false
+		}
+		white, next = white && blank(payload, h.key), opContinuation
 		if h.fin {
 			if !white {
 				return true
 			}
-			white = true
+			next = opText
 		}
 	}
 }

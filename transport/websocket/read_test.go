@@ -43,6 +43,10 @@ func TestMore(t *testing.T) {
 			{"both halves", halves, true},
 			{"both halves, a ping between", [][]byte{halves[0], r.raw(pingBits, ""), halves[1]}, true},
 			{"the first half", halves[:1], false},
+			{"a binary one", [][]byte{r.raw(fin|binary2, "[2]")}, false},
+			{"a continuation of nothing", [][]byte{r.raw(fin, "[2]")}, false},
+			{"one within another", [][]byte{halves[0], second}, false},
+			{"reserved bits", [][]byte{r.raw(0xC1, "[2]")}, false},
 			{"a close frame, then another", [][]byte{r.raw(close8, ""), second}, false},
 		} {
 			t.Run(r.name+"/"+c.name, func(t *testing.T) {

@@ -45,9 +45,14 @@ func request(changes ...string) string {
 // upgrades serves Upgrade with o and returns its address and what it returned.
 func upgrades(t *testing.T, o *Options) (addr string, results <-chan error) {
 	t.Helper()
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	own.CloseTimeout = time.Millisecond // the other side has nobody who would answer
 	errs := make(chan error, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tr, err := Upgrade(w, r, o)
+		tr, err := Upgrade(w, r, &own)
 		if err == nil {
 			t.Cleanup(func() { tr.Close() })
 		}
@@ -85,7 +90,7 @@ func TestUpgrade(t *testing.T) {
 		{"lists over lines", request("Connection: keep-alive", "+Connection: , upgrade"), 101},
 		{"extensions are ignored", request("+Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits"), 101},
 		{"POST", request("POST /rpc HTTP/1.1"), 405},
-		{"HEAD", request("HEAD /rpc HTTP/1.1"), 405},
+		{"PUT", request("PUT /rpc HTTP/1.1"), 405},
 		{"HTTP/1.0", request("GET /rpc HTTP/1.0"), 400},
 		{"no Upgrade", request("-Upgrade"), 426},
 		{"another Upgrade", request("Upgrade: h2c"), 426},
