@@ -7,8 +7,8 @@ import (
 	"math"
 	"reflect"
 	"strconv"
-	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -123,11 +123,17 @@ func whereAndWhy(err error) (pointer, reason string) {
 		if e.GoType == nil {
 			return string(e.JSONPointer), "wrong value"
 		}
-		reason = "want " + wanted(e.GoType)
-		if e.JSONKind != 0 {
-			reason += ", got " + kindName(byte(e.JSONKind))
+		if e.Err != nil && shapeOf(e.GoType) == shapeSelf && e.GoType != reflect.TypeFor[time.Time]() {
+			return string(e.JSONPointer), "wrong value"
 		}
-		return string(e.JSONPointer), reason
+		want, got := wanted(e.GoType), kindName(byte(e.JSONKind))
+		switch {
+		case e.JSONKind == 0:
+			return string(e.JSONPointer), "want " + want
+		case want == got:
+			return string(e.JSONPointer), "wrong value"
+		}
+		return string(e.JSONPointer), "want " + want + ", got " + got
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
@@ -155,7 +161,7 @@ func wanted(t reflect.Type) string {
 	case reflect.Map:
 		return "object"
 	case reflect.Struct:
-		if t.PkgPath() != "" && strings.Contains(t.String(), "time.") {
+		if t == reflect.TypeFor[time.Time]() {
 			return "time"
 		}
 		return "object"

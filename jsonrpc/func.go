@@ -68,11 +68,14 @@ type Field struct {
 // is no struct, or reads itself.
 func (f *Function) Fields() []Field { return f.params.fields }
 
-// A ParamFault is the data of an "Invalid params" error: where params did not fit, and why.
+// A ParamFault is the data of an "Invalid params" error: where params did not fit, and why. A type that reads itself
+// returns one to say what it wants; its Pointer then counts from the value it was given.
 type ParamFault struct {
 	Pointer string `json:"pointer"` // a JSON pointer into params (RFC 6901)
 	Reason  string `json:"reason"`
 }
+
+func (p *ParamFault) Error() string { return "jsonrpc: params" + p.Pointer + ": " + p.Reason }
 
 func (p *ParamFault) answer() *Error {
 	data := appendString([]byte(`{"pointer":`), p.Pointer)

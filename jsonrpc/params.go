@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -176,6 +177,9 @@ func faultAt(pointer string, err error) *ParamFault {
 		return nil
 	}
 	where, why := whereAndWhy(err)
+	if own, ok := errors.AsType[*ParamFault](err); ok {
+		where, why = where+own.Pointer, own.Reason
+	}
 	return &ParamFault{pointer + where, why}
 }
 

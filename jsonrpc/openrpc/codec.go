@@ -19,13 +19,25 @@ type reference struct {
 	Ref string `json:"$ref"`
 }
 
-// rawOf encodes a value of the caller's with the codec of package jsonrpc.
+// rawOf encodes a value with the codec of the engine, as if it were a result.
 func rawOf(v any) (jsonrpc.Raw, error) {
-	b, err := encode(v)
+	text, err := jsonrpc.AppendResult(nil, jsonrpc.Version2, jsonrpc.NullID, v)
 	if err != nil {
 		return nil, fmt.Errorf("openrpc: %w", err)
 	}
-	return jsonrpc.Raw(b), nil
+	var raw jsonrpc.Raw
+	bad := jsonrpc.Scan(text, func(m *jsonrpc.Message) {
+		if raw = m.Result; m.Bad != nil {
+			err = m.Bad
+		}
+	})
+	if bad != nil {
+		err = bad
+	}
+	if err != nil {
+		return nil, fmt.Errorf("openrpc: a value writes itself as no JSON: %w", err)
+	}
+	return raw, nil
 }
 
 func (d Document) MarshalJSON() ([]byte, error) {

@@ -7,9 +7,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -194,24 +196,47 @@ func method(name string, h jsonrpc.Handler, doc Doc, schemas *schemas) (Method, 
 	return m, nil
 }
 
-// params describes what f takes. Required parameters come first, as the specification wants it (Method Object, params); if
-// the fields stand otherwise, positions in the document are not those of the wire, and the method is described by name.
+// params describes what f takes, as [jsonrpc.Func] explains it.
 func params(f *jsonrpc.Function, schemas *schemas) ([]ContentDescriptor, string, error) {
 	if f == nil {
 		return variadic("params", &jsonschema.Schema{}, Either)
 	}
-	in := elem(f.In)
-	fields := f.Fields()
-	if fields == nil && !(in.Kind() == reflect.Struct && in.NumField() == 0) {
-		switch {
-		case in.Kind() == reflect.Slice && !isBytes(in):
-			return variadic("values", schemas.of(in.Elem()), ByPosition)
-		case in.Kind() == reflect.Map:
-			return variadic("members", schemas.of(in.Elem()), ByName)
-		}
-		return variadic("params", &jsonschema.Schema{}, Either)
+	in := f.In
+	if fields := f.Fields(); fields != nil {
+		return fieldParams(elem(in), fields, schemas)
 	}
-	list := []ContentDescriptor{}
+	required := true
+	if in.Kind() == reflect.Pointer { // optional as a whole
+		in, required = in.Elem(), false
+	}
+	switch {
+	case readsItself(in):
+	case implements(in, fromText):
+		return positions(in, 1, required, schemas)
+	case in.Kind() == reflect.Struct && f.In == in:
+		return []ContentDescriptor{}, Either, nil // no fields, no params
+	case in.Kind() == reflect.Slice:
+		return variadic("values", schemas.of(in.Elem()), ByPosition)
+	case in.Kind() == reflect.Array:
+		return positions(in.Elem(), in.Len(), required, schemas)
+	case in.Kind() == reflect.Map:
+		return variadic("members", schemas.of(in.Elem()), ByName)
+	case in.Kind() != reflect.Interface && in.Kind() != reflect.Struct && in.Kind() != reflect.Pointer:
+		return positions(in, 1, required, schemas)
+	}
+	return variadic("params", &jsonschema.Schema{}, Either)
+}
+
+// readsItself reports whether only t knows which params it takes.
+func readsItself(t reflect.Type) bool {
+	return t == reflect.TypeFor[jsonrpc.Raw]() || implements(t, []reflect.Type{reflect.TypeFor[jsonrpc.Parser](), reflect.TypeFor[json.Unmarshaler]()})
+}
+
+// fieldParams describes the fields of a struct. Required parameters come first, as the specification wants it (Method Object,
+// params); if the fields stand otherwise, positions in the document are not those of the wire, and the method is described by
+// name.
+func fieldParams(in reflect.Type, fields []jsonrpc.Field, schemas *schemas) ([]ContentDescriptor, string, error) {
+	list := make([]ContentDescriptor, 0, len(fields))
 	for _, field := range fields {
 		text, err := schemaText(schemas.member(field.Type, quoted(in, field.Index)))
 		if err != nil {
@@ -237,6 +262,29 @@ func params(f *jsonrpc.Function, schemas *schemas) ([]ContentDescriptor, string,
 	return list, ByName, nil
 }
 
+// maxPositions is how many positions are described one by one.
+const maxPositions = 32
+
+// positions describes n parameters of one type that have no names on the wire.
+func positions(t reflect.Type, n int, required bool, schemas *schemas) ([]ContentDescriptor, string, error) {
+	schema := schemas.of(t)
+	if n > maxPositions {
+		return variadic("values", schema, ByPosition)
+	}
+	text, err := schemaText(schema)
+	if err != nil {
+		return nil, "", err
+	}
+	list := make([]ContentDescriptor, n)
+	for i := range list {
+		list[i] = ContentDescriptor{Name: "value", Required: required, Schema: text}
+		if n > 1 {
+			list[i].Name = "value" + strconv.Itoa(i+1)
+		}
+	}
+	return list, ByPosition, nil
+}
+
 // variadic describes any number of values, or of members with any name, that have one schema.
 func variadic(name string, schema *jsonschema.Schema, structure string) ([]ContentDescriptor, string, error) {
 	text, err := schemaText(schema)
@@ -254,8 +302,8 @@ func quoted(in reflect.Type, index []int) bool {
 
 func result(f *jsonrpc.Function, over *ContentDescriptor, schemas *schemas) (*ContentDescriptor, error) {
 	schema := &jsonschema.Schema{}
-	if f != nil {
-		schema = schemas.of(f.Out)
+	if f != nil && (schemas.types[f.Out] != nil || !f.Out.Implements(reflect.TypeFor[jsonrpc.Appender]())) {
+		schema = schemas.of(f.Out) // an Appender may write anything
 	}
 	text, err := schemaText(schema)
 	if err != nil {

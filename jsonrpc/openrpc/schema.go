@@ -39,6 +39,7 @@ var known = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[jsonrpc.Raw]():        {},
 	reflect.TypeFor[stdjson.RawMessage](): {},
 	textType:                              {},
+	reflect.TypeFor[time.Duration]():      never(), // the codec has no form for it
 }
 
 var (

@@ -168,6 +168,7 @@ var forms = []struct {
 	{"members of any name", reflect.TypeFor[open](), `{"$ref":"#/components/schemas/open"}`,
 		[]any{open{Rest: map[string]any{"x": 1}}}, []string{`{"known":1,"more":[]}`}, []string{`{"more":1}`}},
 	{"what JSON cannot hold", reflect.TypeFor[func()](), `false`, nil, nil, []string{`{}`, `1`, `null`}},
+	{"a duration has no form", reflect.TypeFor[time.Duration](), `false`, nil, nil, []string{`5`, `"5s"`}},
 	{"own schema", reflect.TypeFor[colour](), `{"type":"string","enum":["red","green"]}`, []any{colour("red")}, []string{`"green"`}, []string{`"blue"`}},
 	{"pointer to own schema", reflect.TypeFor[*colour](), `{"anyOf":[{"type":"string","enum":["red","green"]},{"type":"null"}]}`,
 		[]any{(*colour)(nil)}, []string{`"green"`, `null`}, []string{`"blue"`}},
