@@ -141,7 +141,7 @@ func TestGopls(t *testing.T) {
 	if err := client.Notify(ctx, "initialized", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
-	if items := await(t, ctx, configured, "workspace/configuration"); items < 1 {
+	if items := await(ctx, t, configured, "workspace/configuration"); items < 1 {
 		t.Errorf("gopls asked for %d settings", items)
 	}
 	if err := client.Notify(ctx, "textDocument/didOpen", map[string]any{
@@ -160,7 +160,7 @@ func TestGopls(t *testing.T) {
 		t.Errorf("definition = %+v, %v, want %+v", found, err, want)
 	}
 	for {
-		got := await(t, ctx, published, "textDocument/publishDiagnostics")
+		got := await(ctx, t, published, "textDocument/publishDiagnostics")
 		if got.URI == file && len(got.Diagnostics) > 0 {
 			if d := got.Diagnostics[0]; !strings.Contains(d.Message, "unused") || d.Range.Start != place(goplsSource, "unused int") {
 				t.Errorf("diagnostic = %+v", d)
@@ -215,13 +215,16 @@ func decodeDiagnostic(t *testing.T, raw jsonrpc.Raw) (out struct {
 }
 
 // await takes the next value that the server makes happen.
-func await[T any](t *testing.T, ctx context.Context, from <-chan T, what string) T {
+func await[T any](ctx context.Context, t *testing.T, from <-chan T, what string) T {
 	t.Helper()
+	timeout := time.NewTimer(30 * time.Second)
+	defer timeout.Stop()
 	select {
 	case v := <-from:
 		return v
 	case <-ctx.Done():
-		t.Fatalf("no %s", what)
-		panic("not reached")
+	case <-timeout.C:
 	}
+	t.Fatalf("no %s", what)
+	panic("not reached")
 }

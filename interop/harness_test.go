@@ -159,7 +159,12 @@ func checks(t *testing.T, argv []string) {
 }
 
 // addressLine is where `parley demo` says how to call it.
-var addressLine = regexp.MustCompile(`\bcall ((?:https?|tcp|tls|wss?|unix):\S+)`)
+var addressLine = regexp.MustCompile(`\bcall '?(([a-z]+):[^\s']+)`)
+
+func scheme(target string) string {
+	word, _, _ := strings.Cut(target, ":")
+	return word
+}
 
 // demo starts `parley demo` on targets and returns the addresses where it listens, in the same order.
 func demo(t *testing.T, targets ...string) []string {
@@ -191,8 +196,10 @@ func demoWith(t *testing.T, flags []string, targets ...string) []string {
 		defer close(addresses)
 		lines := bufio.NewScanner(io.TeeReader(stderr, log))
 		for n := 0; lines.Scan(); {
-			if found := addressLine.FindStringSubmatch(lines.Text()); found != nil && n < len(targets) {
-				addresses <- strings.Trim(found[1], `'"`)
+			// An http address is also shown as the ws one that it is.
+			found := addressLine.FindStringSubmatch(lines.Text())
+			if found != nil && n < len(targets) && found[2] == scheme(targets[n]) {
+				addresses <- found[1]
 				n++
 			}
 		}

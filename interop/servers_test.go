@@ -52,28 +52,26 @@ func TestVSCodeServer(t *testing.T) {
 		type progress struct {
 			Token string `json:"token"`
 			Value struct {
+				Kind       string  `json:"kind"`
 				Percentage float64 `json:"percentage"`
 			} `json:"value"`
 		}
 		b := newBack()
-		var got []float64
-		b.Add("$/progress", jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {
-			var p progress
-			if err := json.Unmarshal(req.Params, &p); err != nil || p.Token != "one" {
-				t.Errorf("progress %s: %v", req.Params, err)
-			}
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			got = append(got, p.Value.Percentage)
+		got := make(chan progress, 100)
+		b.Add("$/progress", jsonrpc.Func(func(_ context.Context, in progress) (any, error) {
+			got <- in
 			return nil, nil
 		}))
 		client := dial(t, at, b)
 		defer client.Close()
 		done, err := jsonrpc.Call[string](t.Context(), client, "work", map[string]any{"workDoneToken": "one", "steps": 4})
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if err != nil || done != "done" || !slices.Equal(got, []float64{25, 50, 75, 100}) {
-			t.Errorf("work = %q, %v after %v", done, err, got)
+		if err != nil || done != "done" {
+			t.Errorf("work = %q, %v", done, err)
+		}
+		for _, want := range []float64{25, 50, 75, 100} {
+			if p := await(t.Context(), t, got, "progress"); p.Token != "one" || p.Value.Percentage != want {
+				t.Errorf("progress %+v, want %g", p, want)
+			}
 		}
 	})
 }
