@@ -73,7 +73,7 @@ func ExampleParse() {
 	fmt.Println(string(pet), err)
 	// Output:
 	// get_pet(id: integer) -> Pet
-	// {"type":"string"} <nil>
+	// {"type": "string"} <nil>
 }
 
 func ExampleDiscovery_JSON() {
@@ -82,5 +82,5 @@ func ExampleDiscovery_JSON() {
 	text, err := openrpc.New(mux, openrpc.Info{Title: "Echo", Version: "1"}).JSON()
 	fmt.Println(string(text), err)
 	// Output:
-	// {"openrpc":"1.3.2","info":{"title":"Echo","version":"1"},"methods":[{"name":"echo","paramStructure":"either","params":[{"name":"params","schema":true,"x-variadic":true}],"result":{"name":"result","schema":true}}]}
+	// {"openrpc":"1.3.2","info":{"title":"Echo","version":"1"},"methods":[{"name":"echo","paramStructure":"either","params":[{"name":"params","schema":true,"x-variadic":true}],"result":{"name":"result","schema":true}}]} <nil>
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/jsonrpc/otelrpc"
+	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
 // Both ends are observed, and the trace goes from one to the other in the params.
@@ -20,8 +21,14 @@ func Example() {
 	mux := new(jsonrpc.Mux)
 	mux.Add("add", jsonrpc.Func(func(_ context.Context, in struct{ A, B int }) (int, error) { return in.A + in.B, nil }))
 	o := &otelrpc.Options{TracerProvider: provider, Known: otelrpc.MethodsOf(mux), Meta: true}
-	server := &jsonrpc.Answerer{Handler: otelrpc.Middleware(o)(mux)}
-	peer := otelrpc.Peer(jsonrpc.Local(server, nil), o)
+
+	a, b := inproc.Pipe(nil)
+	server, client := jsonrpc.NewConn(a), jsonrpc.NewConn(b)
+	server.Handler = otelrpc.Middleware(o)(mux)
+	server.Start(context.Background())
+	client.Start(context.Background())
+	defer func() { _, _ = client.Close(), server.Close() }() // nobody waits for them
+	peer := otelrpc.Peer(client, o)
 
 	sum, err := jsonrpc.Call[int](context.Background(), peer, "add", map[string]int{"a": 5, "b": 3})
 	fmt.Println(sum, err)

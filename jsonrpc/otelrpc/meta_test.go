@@ -164,6 +164,22 @@ func TestTraceTravels(t *testing.T) {
 	}
 }
 
+// In one process both ways lead to the same span: it is the parent, and no link to itself.
+func TestTraceInOneProcess(t *testing.T) {
+	l := newLab(t)
+	o := l.options
+	o.Meta = true
+	peer := Peer(jsonrpc.Local(&jsonrpc.Answerer{Handler: Middleware(&o)(returns(8, nil))}, nil), &o)
+	sum, err := jsonrpc.Call[int](t.Context(), peer, "add", map[string]int{"a": 5})
+	if sum != 8 || err != nil {
+		t.Fatalf("Call = %v, %v", sum, err)
+	}
+	spans := l.spans.GetSpans()
+	if len(spans) != 2 || spans[0].Parent.SpanID() != spans[1].SpanContext.SpanID() || len(spans[0].Links) != 0 {
+		t.Errorf("spans %+v, want a server's below a client's, without links", spans)
+	}
+}
+
 func TestNoTraceToTravel(t *testing.T) {
 	l := newLab(t)
 	o := l.options

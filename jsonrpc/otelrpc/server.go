@@ -74,7 +74,7 @@ func (ob *observer) receive(ctx context.Context, req *jsonrpc.Request) (context.
 	ctx = ob.Propagator.Extract(ctx, carrier)
 	stripped := *req
 	stripped.Params = rest
-	if after := trace.SpanContextFromContext(ctx); before.IsValid() && !after.Equal(before) {
+	if after := trace.SpanContextFromContext(ctx); before.IsValid() && after.SpanID() != before.SpanID() {
 		return ctx, []trace.Link{{SpanContext: before}}, &stripped
 	}
 	return ctx, nil, &stripped
