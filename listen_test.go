@@ -24,7 +24,7 @@ func TestEveryScheme(t *testing.T) {
 	s := serve(t, l,
 		"http://127.0.0.1:0", "https://127.0.0.1:0/deep/path", "ws://127.0.0.1:0", "wss://127.0.0.1:0",
 		"tcp://127.0.0.1:0", "tcp://127.0.0.1:0?framing=header", "tls://127.0.0.1:0", "unix:"+filepath.Join(t.TempDir(), "s"),
-		"http://127.0.0.1:0?jsonrpc=1.0", "tcp://127.0.0.1:0?jsonrpc=1.0",
+		"sse+http://127.0.0.1:0", "sse+https://127.0.0.1:0/x", "http://127.0.0.1:0?jsonrpc=1.0", "tcp://127.0.0.1:0?jsonrpc=1.0",
 	)
 	targets := s.Targets()
 	for _, scheme := range []string{"ws", "wss"} { // an HTTP address takes WebSocket too

@@ -37,9 +37,11 @@ type Schemes map[string]Scheme
 func DefaultSchemes() Schemes {
 	post := Scheme{Dial: dialPost, Listen: listenWeb}
 	socket := Scheme{Dial: dialWebSocket, Open: openWebSocket, Listen: listenWeb}
+	pair := Scheme{Dial: dialPair, Open: openPair, Listen: listenWeb}
 	stream := Scheme{Dial: dialSocket, Open: openSocket, Listen: listenSocket}
 	return Schemes{
 		"http": post, "https": post,
+		"sse+http": pair, "sse+https": pair,
 		"ws": socket, "wss": socket,
 		"tcp": stream, "tls": stream, "unix": stream,
 	}

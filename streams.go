@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/socket"
+	"github.com/da1ed7bb/parley/transport/sse"
 	"github.com/da1ed7bb/parley/transport/stream"
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
@@ -58,6 +60,25 @@ func openWebSocket(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport,
 // dialWebSocket is Dial of ws and wss.
 func dialWebSocket(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	transport, err := openWebSocket(ctx, d, t)
+	if err != nil {
+		return nil, err
+	}
+	return d.Converse(ctx, transport, t.Version), nil
+}
+
+// openPair is Open of sse+http and sse+https.
+func openPair(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, error) {
+	return sse.Dial(ctx, strings.TrimPrefix(t.URL(), "sse+"), &sse.Options{
+		TLS:        d.TLS,
+		Header:     d.Header,
+		Token:      d.Token,
+		MaxMessage: d.MaxMessage,
+	})
+}
+
+// dialPair is Dial of sse+http and sse+https.
+func dialPair(ctx context.Context, d *Dialer, t Target) (Caller, error) {
+	transport, err := openPair(ctx, d, t)
 	if err != nil {
 		return nil, err
 	}

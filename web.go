@@ -16,13 +16,18 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/httprpc"
+	"github.com/da1ed7bb/parley/transport/sse"
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// endpointPath is where requests are taken when the address does not say.
-const endpointPath = "/rpc"
+// Where requests are taken when the address does not say.
+const (
+	endpointPath = "/rpc"
+	pairPath     = "/sse" // of sse+http
+)
 
-// A web is one HTTP address: POST and WebSocket on the endpoint, /healthz, and the program's pages.
+// A web is one HTTP address: POST and WebSocket on the endpoint, or a stream and POSTs beside it; /healthz; and the
+// program's pages.
 type web struct {
 	listener *Listener
 	target   Target
@@ -31,6 +36,7 @@ type web struct {
 	server   *http.Server
 	answerer jsonrpc.Answerer // for POST, which knows no conversations
 	post     httprpc.Server
+	pair     *sse.Pair // of sse+http, instead of post; nil otherwise
 	sockets  conversations
 	limit    *connLimit
 	ctx      context.Context // of Serve, for conversations that outlive their request
@@ -38,12 +44,12 @@ type web struct {
 	stopping atomic.Bool
 }
 
-// listenWeb is Listen of http, https, ws and wss.
+// listenWeb is Listen of http, https, ws, wss, sse+http and sse+https.
 func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	if err := l.Admit(ctx, t); err != nil {
 		return nil, err
 	}
-	secure := t.Scheme == "https" || t.Scheme == "wss"
+	secure := isSecure(t.Scheme)
 	if secure && l.TLS == nil {
 		return nil, needsCertificate(t)
 	}
@@ -52,11 +58,15 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 		return nil, &RefusedError{Target: t, Reason: "a query is for callers; it means nothing where one listens"}
 	}
 	w := &web{listener: l, target: t, endpoint: endpoint, started: make(chan struct{})}
-	if w.endpoint == "" {
-		w.endpoint = endpointPath
-		w.target.Path = endpointPath
-	}
 	w.sockets.listener = l
+	standard := endpointPath
+	if strings.HasPrefix(t.Scheme, "sse+") {
+		standard = pairPath
+		w.pair = &sse.Pair{Serve: w.servePair, MaxMessage: l.MaxMessage}
+	}
+	if w.endpoint == "" {
+		w.endpoint, w.target.Path = standard, standard
+	}
 	l.Answering(&w.answerer, t.Version)
 	w.answerer.Cancellation = jsonrpc.Cancellation{} // anybody's id could be meant: over HTTP, going away cancels
 	w.post = httprpc.Server{Answerer: &w.answerer, MaxMessage: l.MaxMessage}
@@ -78,12 +88,15 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	return w, nil
 }
 
+// isSecure reports whether an HTTP scheme is over TLS.
+func isSecure(scheme string) bool { return scheme == "wss" || strings.HasSuffix(scheme, "https") }
+
 // bindTCP listens on the address of t and writes the port that it got into it.
 func bindTCP(ctx context.Context, t *Target) (net.Listener, error) {
 	address := t.Address
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		port := "80"
-		if t.Scheme == "https" || t.Scheme == "wss" {
+		if isSecure(t.Scheme) {
 			port = "443"
 		}
 		address = net.JoinHostPort(strings.Trim(address, "[]"), port)
@@ -151,10 +164,14 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request) {
 
 // takesRoot reports whether a request to / is meant for the endpoint: many programs are given an address without a path.
 func (w *web) takesRoot(r *http.Request) bool {
-	return w.endpoint == endpointPath && (r.Method == http.MethodPost || websocket.IsUpgrade(r))
+	return w.pair == nil && w.endpoint == endpointPath && (r.Method == http.MethodPost || websocket.IsUpgrade(r))
 }
 
 func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
+	if w.pair != nil {
+		w.pair.ServeHTTP(rw, r)
+		return
+	}
 	if !websocket.IsUpgrade(r) {
 		w.post.ServeHTTP(rw, r)
 		return
@@ -181,6 +198,17 @@ func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
 			w.listener.Report("connection", err)
 		}
 	}()
+}
+
+// servePair holds a conversation whose two directions are two HTTP requests.
+func (w *web) servePair(ctx context.Context, transport jsonrpc.Transport, _ *http.Request) {
+	conn := w.sockets.begin(transport, w.target.Version)
+	if conn == nil {
+		return
+	}
+	if err := w.sockets.serve(ctx, conn); err != nil && ctx.Err() == nil {
+		w.listener.Report("connection", err)
+	}
 }
 
 func serveHealth(w http.ResponseWriter, r *http.Request) {
