@@ -43,8 +43,7 @@ func (c *Client) reply(ctx context.Context, payload []byte) error {
 	defer k.end()
 	var out []byte
 	if c.o.Back == nil {
-		nobody := jsonrpc.Answerer{Handler: new(jsonrpc.Mux)}
-		out, _ = nobody.Answer(k.ctx, nil, payload, new(jsonrpc.Exchange))
+		out, _ = new(jsonrpc.Answerer).Answer(k.ctx, nil, payload, new(jsonrpc.Exchange))
 	} else {
 		out, _ = c.o.Back.Answer(k.ctx, nil, payload, &jsonrpc.Exchange{Sink: poster{c}})
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // Batch posts all items in one array and returns when the answer is in; each item then has its own result or error
-// (JSON-RPC 2.0, section 6). The error is nil unless the batch as a whole failed; then all items that were sent have it too.
+// (JSON-RPC 2.0, section 6). The error is nil unless the batch as a whole failed; then all items without an answer have it too.
+// An item that cannot be encoded fails the batch before anything is sent. An empty batch sends nothing.
 //
 // A server that does not take arrays says so with one -32600, or with HTTP status 400, 415, 422 or 501. It gets the items as single
 // calls then, Options.Parallel at once and in no order, and so does every later batch. JSON-RPC 1.0 has no batches, so there it is single calls at once.
@@ -23,9 +24,12 @@ func (c *Client) Batch(ctx context.Context, items []jsonrpc.Item) error {
 	if c.o.Version == jsonrpc.Version1 || c.singles.Load() {
 		return c.oneByOne(ctx, items)
 	}
+	if len(items) == 0 {
+		return nil // an empty array is an error for every server
+	}
 	b := batch{client: c, items: items}
 	body, err := b.encode()
-	if body == nil || err != nil {
+	if err != nil {
 		return err
 	}
 	err = b.send(ctx, body)
@@ -56,12 +60,11 @@ func refusesArrays(err error) bool {
 type batch struct {
 	client *Client
 	items  []jsonrpc.Item
-	first  int64              // the id of the first call without one of its own
-	ids    []jsonrpc.ID       // by index; zero for notifications and what was not sent
-	index  map[jsonrpc.ID]int // only when an item brings its id
-	left   int                // calls without an answer
-	came   int                // answers that came
-	blind  error              // an error in the array that names no call
+	ids    []jsonrpc.ID // by index; zero for notifications and what was not sent
+	index  map[jsonrpc.ID]int
+	left   int   // calls without an answer
+	came   int   // answers that came
+	blind  error // an error in the array that names no call
 }
 
 var (
@@ -69,46 +72,45 @@ var (
 	errOn     = errors.New("httprpc: an item of a batch cannot have On")
 )
 
-// encode returns the array, or nil when nothing is to be sent.
+// encode returns the array. An item that cannot be sent fails the batch, and has the error.
 func (b *batch) encode() ([]byte, error) {
 	b.ids = make([]jsonrpc.ID, len(b.items))
 	b.index = make(map[jsonrpc.ID]int, len(b.items))
 	body := make([]byte, 0, 128*len(b.items)+2)
 	for i := range b.items {
-		item := &b.items[i]
-		id := item.ID
-		switch {
-		case item.On != nil:
-			item.Err = errOn
-			continue
-		case item.Notify:
-			id = jsonrpc.ID{}
-		case id.IsZero():
-			id = jsonrpc.IntID(b.client.ids.Add(1))
+		var err error
+		if body, err = b.add(append(body, ','), i); err != nil {
+			b.items[i].Err = err
+			return nil, err
 		}
-		if _, double := b.index[id]; double && !item.Notify {
-			item.Err = errDouble
-			continue
-		}
-		mark := len(body)
-		body = append(body, ',')
-		out, err := appendItem(body, b.client.o.Version, id, item)
-		if err != nil {
-			item.Err = fmt.Errorf("httprpc: %s: %w", item.Method, err)
-			body = body[:mark]
-			continue
-		}
-		body = out
-		if !item.Notify {
-			b.ids[i], b.index[id] = id, i
-			b.left++
-		}
-	}
-	if len(body) == 0 {
-		return nil, nil
 	}
 	body[0] = '['
 	return append(body, ']'), nil
+}
+
+func (b *batch) add(body []byte, i int) ([]byte, error) {
+	item := &b.items[i]
+	id := item.ID
+	switch {
+	case item.On != nil:
+		return nil, errOn
+	case item.Notify:
+		id = jsonrpc.ID{}
+	case id.IsZero():
+		id = jsonrpc.IntID(b.client.ids.Add(1))
+	}
+	if _, double := b.index[id]; double && !item.Notify {
+		return nil, errDouble
+	}
+	body, err := appendItem(body, b.client.o.Version, id, item)
+	if err != nil {
+		return nil, fmt.Errorf("httprpc: %s: %w", item.Method, err)
+	}
+	if !item.Notify {
+		b.ids[i], b.index[id] = id, i
+		b.left++
+	}
+	return body, nil
 }
 
 func (b *batch) send(ctx context.Context, body []byte) error {

@@ -195,7 +195,7 @@ func (c *Client) do(ctx context.Context, item *jsonrpc.Item) error {
 	var more http.Header
 	if c.o.Headers != nil {
 		req := &jsonrpc.Request{ID: id, Method: item.Method}
-		_ = jsonrpc.Scan(body, func(m *jsonrpc.Message) { req.Params = m.Params }) // we wrote it ourselves
+		_ = jsonrpc.ScanVersion(c.o.Version, body, func(m *jsonrpc.Message) { req.Params = m.Params }) // we wrote it ourselves
 		more = c.o.Headers(req)
 	}
 	in := inbox{client: c, call: k, on: item.On}

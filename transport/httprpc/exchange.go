@@ -65,16 +65,22 @@ func (x *exchange) stream() *sse.Writer {
 	return x.events
 }
 
-// end lets nobody begin a stream from here on, and returns the one that there is.
+// end lets nobody begin a stream from here on, and returns the one that there is, once.
 func (x *exchange) end() *sse.Writer {
 	x.mu.Lock()
-	events, first := x.events, !x.over
-	x.over = true
-	x.mu.Unlock()
-	if events != nil && !first {
-		return nil // it is finished
+	defer x.mu.Unlock()
+	if x.over {
+		return nil
 	}
-	return events
+	x.over = true
+	return x.events
+}
+
+// abandon is for a panic on its way to net/http: whoever keeps the stream alive must stop.
+func (x *exchange) abandon() {
+	if events := x.end(); events != nil {
+		_ = events.Finish() // the connection ends with the panic
+	}
 }
 
 // finish sends the response.

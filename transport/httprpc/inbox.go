@@ -165,7 +165,7 @@ func (in *inbox) readBody(answer *http.Response, dst []byte) ([]byte, error) {
 // payload takes in one JSON text. Its responses are decoded before it returns.
 func (in *inbox) payload(text []byte) {
 	in.array = bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("["))
-	if fault := jsonrpc.Scan(text, in.message); fault != nil && !in.done {
+	if fault := jsonrpc.ScanVersion(in.client.o.Version, text, in.message); fault != nil && !in.done {
 		in.done, in.err = true, fmt.Errorf("%w: %s; it begins with %.64q", jsonrpc.ErrBadResponse, fault.Message, text)
 	}
 }

@@ -1,7 +1,6 @@
 package httprpc
 
 import (
-	"bytes"
 	"context"
 	"math"
 	"net/http"
@@ -56,10 +55,14 @@ type Server struct {
 	WriteTimeout time.Duration
 }
 
-// Handler returns a Server that h answers for. Limits, middleware and everything else about the answers are those of a
-// [jsonrpc.Answerer], which can be set instead.
+// Handler returns a Server that h answers for, by the modes of its methods if it is a Mux. For limits and everything else about the
+// answers make a [jsonrpc.Answerer] and set it instead.
 func Handler(h jsonrpc.Handler) *Server {
-	return &Server{Answerer: &jsonrpc.Answerer{Handler: h}}
+	a := &jsonrpc.Answerer{Handler: h}
+	if mux, ok := h.(*jsonrpc.Mux); ok {
+		a.Mode = mux.Mode
+	}
+	return &Server{Answerer: a}
 }
 
 // ServeHTTP answers one request.
@@ -86,7 +89,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{server: s, w: w, r: r}
-	defer x.end()
+	defer x.abandon() // does nothing after finish
 	x.prepare(r.Context(), wants, b.in)
 	var fault *jsonrpc.Error
 	b.out, fault = s.answer(r.Context(), b.out[:0], b.in, &x.Exchange)
@@ -98,8 +101,7 @@ func (s *Server) answer(ctx context.Context, dst, payload []byte, x *jsonrpc.Exc
 	case len(payload) == 0:
 		return jsonrpc.AppendError(dst, jsonrpc.Version2, jsonrpc.NullID, jsonrpc.ErrParseError), jsonrpc.ErrParseError
 	case s.Answerer == nil:
-		nobody := jsonrpc.Answerer{Handler: new(jsonrpc.Mux)}
-		return nobody.Answer(ctx, dst, payload, x)
+		return new(jsonrpc.Answerer).Answer(ctx, dst, payload, x)
 	}
 	return s.Answerer.Answer(ctx, dst, payload, x)
 }
@@ -243,8 +245,8 @@ func (b *buffer) free() {
 // wantsAnswer reports whether a payload has at least one good request with an id.
 func wantsAnswer(payload []byte) bool {
 	wants := false
-	fault := jsonrpc.Scan(payload, func(m *jsonrpc.Message) {
+	fault := jsonrpc.ScanVersion(jsonrpc.Version1, payload, func(m *jsonrpc.Message) {
 		wants = wants || m.Request && m.Bad == nil && !m.ID.IsZero()
 	})
-	return fault == nil && wants && len(bytes.TrimSpace(payload)) > 0
+	return fault == nil && wants
 }

@@ -23,7 +23,7 @@ type Options struct {
 	// Challenge is added to "Bearer" in WWW-Authenticate, such as `resource_metadata="https://…"`.
 	Challenge string
 
-	// Pages tells which GETs are static pages: they need no token, and a link on another site may open them.
+	// Pages tells which GETs and HEADs are for static pages: they need no token, and a link on another site may open them.
 	// It must say no to whatever runs a handler. Nil: none.
 	Pages func(*http.Request) bool
 
@@ -60,6 +60,9 @@ func New(o *Options) (*Door, error) {
 		n, err := parseName(text)
 		if err != nil {
 			return nil, err
+		}
+		if n.port == 0 && slices.ContainsFunc(loopback, func(own name) bool { return own.host == n.host }) {
+			continue // is there, and no proxy stands before a loopback name
 		}
 		d.names = append(d.names, n)
 	}
@@ -102,7 +105,7 @@ func (d *Door) Check(r *http.Request) *Refusal {
 	if f := d.checkHost(r, where); f != nil {
 		return f
 	}
-	page := d.o.Pages != nil && r.Method == http.MethodGet && d.o.Pages(r)
+	page := d.o.Pages != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) && d.o.Pages(r)
 	if f := d.checkOrigin(r, where, page); f != nil {
 		return f
 	}

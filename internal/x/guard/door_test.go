@@ -48,7 +48,7 @@ func status(f *Refusal) int {
 }
 
 func TestHost(t *testing.T) {
-	d := mustDoor(t, &Options{Hosts: []string{"Box.example", "other.example:8443", "any.example:*", "fd00::7", "10.0.0.7"}})
+	d := mustDoor(t, &Options{Hosts: []string{"Box.example", "other.example:8443", "any.example:*", "fd00::7", "10.0.0.7", "localhost", "::1"}})
 	tests := []struct {
 		host string
 		want int
@@ -65,7 +65,8 @@ func TestHost(t *testing.T) {
 		{"[fd00::7]:3000", 200},
 		{"10.0.0.7:3000", 200},
 		{"", 400},
-		{"localhost", 403}, // that would be port 80
+		{"localhost", 403}, // that would be port 80, also where the name is configured
+		{"[::1]", 403},
 		{"localhost:3001", 403},
 		{"localhost:03000", 403},
 		{"localhost:+3000", 403},

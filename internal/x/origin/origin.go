@@ -58,15 +58,15 @@ func Client(base *http.Client, config *tls.Config) (client *http.Client, closeId
 	closeIdle = func() {}
 	if base == nil {
 		own := &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-			TLSClientConfig:       config,
-			TLSHandshakeTimeout:   5 * time.Second,
-			ForceAttemptHTTP2:     true,
-			DisableCompression:    true,
-			MaxIdleConnsPerHost:   256,
-			IdleConnTimeout:       90 * time.Second, // less than servers keep theirs, so that no call meets a closing one
-			HTTP2:                 &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 20 * time.Second},
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			TLSClientConfig:     config,
+			TLSHandshakeTimeout: 5 * time.Second,
+			ForceAttemptHTTP2:   true,
+			DisableCompression:  true,
+			MaxIdleConnsPerHost: 256,
+			IdleConnTimeout:     90 * time.Second, // less than servers keep theirs, so that no call meets a closing one
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 20 * time.Second},
 		}
 		base, closeIdle = &http.Client{Transport: own}, own.CloseIdleConnections
 	}
