@@ -118,19 +118,6 @@ func pause(ctx context.Context, ms int) (int, error) {
 
 // jrpc2Methods are the demo methods of a jrpc2 server, which can call its client back where push is set.
 func jrpc2Methods(s *service) handler.Map {
-	type operands struct {
-		Minuend    int `json:"minuend"`
-		Subtrahend int `json:"subtrahend"`
-	}
-	type pair struct {
-		A int `json:"a"`
-		B int `json:"b"`
-	}
-	type failure struct {
-		Code    int             `json:"code"`
-		Message string          `json:"message"`
-		Data    json.RawMessage `json:"data"`
-	}
 	return handler.Map{
 		"subtract": handler.NewPos(func(_ context.Context, a, b int) int { return a - b }, "minuend", "subtrahend"),
 		"add":      handler.NewPos(func(_ context.Context, a, b int) int { return a + b }, "a", "b"),
@@ -315,7 +302,7 @@ func TestEthereumServer(t *testing.T) {
 	go func() { served <- rpc.ServeListener(ipc) }()
 	t.Cleanup(func() {
 		_ = ipc.Close()
-		<-served
+		_ = <-served // says that the listener is closed
 	})
 	host := strings.TrimPrefix(web.URL, "http://")
 	for name, at := range map[string]string{"http": web.URL + "/", "websocket": "ws://" + host + "/ws", "ipc": "unix:" + path} {
