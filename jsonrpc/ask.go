@@ -232,7 +232,10 @@ func (k *Asker) find(id ID) *waiter {
 			return w
 		}
 	}
-	return k.others[id]
+	if w := k.others[id]; w != nil || len(id.s) < 2 || !isEscaped([]byte(id.s)) {
+		return w
+	}
+	return k.others[StringID(textOf([]byte(id.s)))] // the same string in other letters: some peers escape what is not ASCII
 }
 
 // remove takes w out of the table. The lock is held.

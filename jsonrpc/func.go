@@ -17,7 +17,8 @@ type Function struct {
 // Func makes a Handler of a function with typed params. In decides which params are taken:
 //
 //   - a struct takes both positional params, in the order of its fields, and named ones. The name of a field is that of
-//     its json tag, or the field's name with a lower-case start. A field is required unless it is a pointer or its tag
+//     its json tag, or the field's name with a lower-case start (a caller that sends the same type wants tags: the codec
+//     writes an untagged field's name as it is). A field is required unless it is a pointer or its tag
 //     says omitzero or omitempty. An embedded struct stands for its fields. An empty struct takes none.
 //   - a slice takes any number of positional params, an array so many.
 //   - a map takes named params.

@@ -86,6 +86,12 @@ func (id ID) IsZero() bool { return id == ID{} }
 // IsNull reports whether the id is null, which is not the same as absent.
 func (id ID) IsNull() bool { return id == NullID }
 
+// Names reports whether id names the call that own stands for: it is the same id, or the same string with other
+// escapes, which some peers make of text that is not ASCII.
+func (id ID) Names(own ID) bool {
+	return id == own || len(id.s) >= 2 && id.s[0] == '"' && isEscaped([]byte(id.s)) && StringID(textOf([]byte(id.s))) == own
+}
+
 // Int returns the integer behind the id, if it is one in canonical form that fits.
 func (id ID) Int() (int64, bool) {
 	if id.n != 0 {

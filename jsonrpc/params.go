@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -16,7 +17,10 @@ type params struct {
 	shape  shape
 	fields []Field
 	byName map[string]int
-	whole  bool // a field's tag says more than its name: the codec reads the object as a whole
+	whole  bool    // a field's tag says more than its name: the codec reads the object as a whole
+	inner  *params // of what a pointer points to
+
+	untagged string // a field whose name is derived
 }
 
 // A shape is what a Go type takes.
@@ -35,8 +39,16 @@ const (
 
 func newParams(t reflect.Type) *params {
 	p := &params{shape: shapeOf(t)}
-	if p.shape == shapeStruct {
+	refuseDuration(t)
+	switch p.shape {
+	case shapePointer:
+		p.inner = newParams(t.Elem())
+		p.fields = p.inner.fields
+	case shapeStruct:
 		p.addFields(t, nil)
+		if p.whole && p.untagged != "" {
+			panic(fmt.Sprintf("jsonrpc: field %s of %v needs a name in its json tag, since another field's tag has options", p.untagged, t))
+		}
 		p.byName = make(map[string]int, len(p.fields))
 		for i, f := range p.fields {
 			if _, twice := p.byName[f.Name]; twice {
@@ -46,6 +58,13 @@ func newParams(t reflect.Type) *params {
 		}
 	}
 	return p
+}
+
+// refuseDuration panics for a type that has no JSON form, so that a method which could never be called shows at once.
+func refuseDuration(t reflect.Type) {
+	if t == reflect.TypeFor[time.Duration]() {
+		panic("jsonrpc: a time.Duration has no JSON form: take a number of some unit, or a string")
+	}
 }
 
 func shapeOf(t reflect.Type) shape {
@@ -93,8 +112,10 @@ func (p *params) addFields(t reflect.Type, index []int) {
 				continue
 			}
 		}
+		refuseDuration(f.Type)
 		if name == "" {
 			name = lowerFirst(f.Name)
+			p.untagged = f.Name
 		}
 		required := f.Type.Kind() != reflect.Pointer
 		for option := range strings.SplitSeq(options, ",") {
@@ -142,7 +163,7 @@ func (p *params) decode(text Raw, ptr any) *ParamFault {
 		}
 		v := reflect.ValueOf(ptr).Elem()
 		inner := reflect.New(v.Type().Elem())
-		fault := newParams(inner.Type().Elem()).decode(text, inner.Interface())
+		fault := p.inner.decode(text, inner.Interface())
 		v.Set(inner)
 		return fault
 	case shapeSingle:

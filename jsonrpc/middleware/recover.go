@@ -35,7 +35,7 @@ func Recover(report func(context.Context, *PanicError)) jsonrpc.Middleware {
 					if report != nil {
 						report(ctx, e)
 					}
-					result, err = nil, e
+					err = e
 				}
 			}()
 			return next.Handle(ctx, req)

@@ -410,6 +410,10 @@ func TestDocumentFollowsTheMux(t *testing.T) {
 	if got := seen(); got != "later changed" {
 		t.Errorf("after Describe: %q", got)
 	}
+	mux.Add("last", fn[struct{}](1))
+	if got := seen(); got != "later changed,last " {
+		t.Errorf("after the second Add: %q", got)
+	}
 	first, err := d.Document()
 	if err != nil {
 		t.Fatal(err)

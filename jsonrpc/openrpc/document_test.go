@@ -96,6 +96,20 @@ func TestForeignDocumentsAreValid(t *testing.T) {
 	}
 }
 
+// The least that a document made by hand may say is valid.
+func TestSmallestDocument(t *testing.T) {
+	text, err := json.Marshal(Document{OpenRPC: Version14, Methods: []Method{{Name: "m", Examples: []ExamplePairing{{Name: "x"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkDocument(t, text)
+	text, err = json.Marshal(Document{OpenRPC: Version13})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkDocument(t, text)
+}
+
 func TestParseRefuses(t *testing.T) {
 	tests := []struct{ name, text string }{
 		{"no object", `[]`},

@@ -31,15 +31,12 @@ const schemaPrefix = "#/components/schemas/"
 
 var textType = reflect.TypeFor[jsontext.Value]()
 
-// known holds the form of types that say nothing about it themselves.
+// known holds the form of types whose methods do not tell it. Raw text has methods of its own and is anything.
 var known = map[reflect.Type]*jsonschema.Schema{
-	reflect.TypeFor[time.Time]():          {Type: "string", Format: "date-time"},
-	reflect.TypeFor[big.Int]():            {Type: "integer"},
-	reflect.TypeFor[jsonrpc.ID]():         {Types: []string{"string", "number", "null"}},
-	reflect.TypeFor[jsonrpc.Raw]():        {},
-	reflect.TypeFor[stdjson.RawMessage](): {},
-	textType:                              {},
-	reflect.TypeFor[time.Duration]():      never(), // the codec has no form for it
+	reflect.TypeFor[time.Time]():     {Type: "string", Format: "date-time"},
+	reflect.TypeFor[big.Int]():       {Type: "integer"},
+	reflect.TypeFor[jsonrpc.ID]():    {Types: []string{"string", "number", "null"}},
+	reflect.TypeFor[time.Duration](): never(), // the codec has no form for it
 }
 
 var (

@@ -407,6 +407,17 @@ func TestEndpoints(t *testing.T) {
 
 	l = newLab(t)
 	o.TracerProvider, o.MeterProvider = l.options.TracerProvider, l.options.MeterProvider
+	if _, err := Middleware(&o)(returns(nil, nil)).Handle(t.Context(), &jsonrpc.Request{Method: "add"}); err != nil {
+		t.Fatal(err)
+	}
+	want = map[string]string{"rpc.system.name": "STRING jsonrpc", "rpc.method": "STRING add"}
+	point = l.point(t, "rpc.server.call.duration")
+	if diff := cmp.Diff(want, flat(point.Attributes.ToSlice())); diff != "" {
+		t.Errorf("attributes of the server's measurement differ (-want +got):\n%s", diff)
+	}
+
+	l = newLab(t)
+	o.TracerProvider, o.MeterProvider = l.options.TracerProvider, l.options.MeterProvider
 	o.ServerAddress = ""
 	if _, err := Middleware(&o)(returns(nil, nil)).Handle(t.Context(), &jsonrpc.Request{Method: "add"}); err != nil {
 		t.Fatal(err)
