@@ -53,6 +53,5 @@ func isPassed(ctx context.Context, err error) bool {
 	if context.Cause(ctx) != error(errPassed) {
 		return false
 	}
-	_, answered := err.(*jsonrpc.Error) //nolint:errorlint // one that is wrapped is private and no answer
-	return !answered && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jsonrpc.ErrTimeout))
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jsonrpc.ErrTimeout)
 }

@@ -121,7 +121,7 @@ func TestDocumentOfAllKinds(t *testing.T) {
 			"any(...params: any) -> any either",
 			"raw(...params: any) -> any either",
 			"self(...params: any) -> any either",
-			"pointer(...params: any) -> forest either",
+			"pointer(minuend: integer, subtrahend: integer) -> forest either",
 			"untyped(...params: any) -> any either",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -194,6 +194,9 @@ func TestDiscoveryNeverLies(t *testing.T) {
 		{"raw", `{"a":1}`, true, false},
 		{"raw", ``, true, false},
 		{"self", `[1]`, true, false},
+		{"pointer", `[42,23]`, true, false},
+		{"pointer", `{"minuend":42}`, false, false},
+		{"pointer", ``, false, true}, // all or nothing, which a document cannot say
 	}
 	doc, err := Parse(text)
 	if err != nil {

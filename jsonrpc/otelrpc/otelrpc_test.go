@@ -380,6 +380,27 @@ func TestClientCallStreamNotify(t *testing.T) {
 	}
 }
 
+type broken struct{ wire }
+
+func (*broken) Notify(context.Context, string, any) error { panic("encoder") }
+
+func TestClientPanics(t *testing.T) {
+	l := newLab(t)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was kept")
+			}
+		}()
+		_ = Peer(&broken{}, &l.options).Notify(t.Context(), "add", nil) // panics
+	}()
+	l.check(t, trace.SpanKindClient, "rpc.client.call.duration", outcome{
+		name: "add", status: sdktrace.Status{Code: codes.Error},
+		attrs:  map[string]string{"rpc.method": "STRING add", "error.type": "STRING _OTHER"},
+		metric: map[string]string{"rpc.method": "STRING add", "error.type": "STRING _OTHER"},
+	})
+}
+
 func TestEndpoints(t *testing.T) {
 	l := newLab(t)
 	o := l.options
