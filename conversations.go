@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
+// halfClosed is the grace of byte streams: printf … | nc -N, and a program at the end of a pipe, close their side and wait. A
+// peer that is gone altogether looks the same there until something is written to it.
+const halfClosed = 15 * time.Second
+
 // conversations are the open connections of one service on which both sides speak.
 type conversations struct {
 	listener *Listener
-	locked   bool // a token must be shown before the first request
+	locked   bool          // a token must be shown before the first request
+	grace    time.Duration // how long what runs may finish after the peer has sent its last byte
 
 	mu      sync.Mutex // guards what is below
 	open    map[*jsonrpc.Conn]struct{}
@@ -22,6 +28,7 @@ type conversations struct {
 // begin makes a conversation of a carrier. It returns nil when the service is closing; the carrier is then closed.
 func (c *conversations) begin(transport jsonrpc.Transport, version jsonrpc.Version) *jsonrpc.Conn {
 	conn := jsonrpc.NewConn(withTap(transport, c.listener.Tap))
+	conn.Grace = c.grace
 	c.listener.Answering(&conn.Answerer, version)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
@@ -53,8 +52,9 @@ type Dialer struct {
 	// Report is told what does not reach a caller, such as an answer that nobody waits for. Nil drops it.
 	Report func(what string, err error)
 
-	// Stderr takes what a child process writes to its standard error. Nil drops it.
-	Stderr io.Writer
+	// Stderr is told each line that a child process writes to its standard error, with control characters escaped. Nil
+	// drops them.
+	Stderr func(line string)
 }
 
 // maxAnswer is the limit of one message for whoever asks: twice what he may be sent as a question, and again.
@@ -163,11 +163,17 @@ func (table Schemes) find(t Target) (Scheme, error) {
 // Converse makes a Caller of a carrier on which both sides speak, and starts to read from it. Close of the Caller
 // closes the carrier.
 func (d *Dialer) Converse(ctx context.Context, transport jsonrpc.Transport, version jsonrpc.Version) *jsonrpc.Conn {
+	c := d.conn(transport, version)
+	c.Start(context.WithoutCancel(ctx))
+	return c
+}
+
+// conn is Converse without the start.
+func (d *Dialer) conn(transport jsonrpc.Transport, version jsonrpc.Version) *jsonrpc.Conn {
 	c := jsonrpc.NewConn(withTap(transport, d.Tap))
 	d.answering(&c.Answerer)
 	c.Version = version
 	c.Related = d.related()
-	c.Start(context.WithoutCancel(ctx))
 	return c
 }
 

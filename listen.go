@@ -76,6 +76,24 @@ const (
 	maxRunning    = 4_096
 )
 
+// Serve answers the methods of mux on all targets until ctx ends, and then lets what runs finish, for at most 15 s. It is
+// the short way: a [Listener] has everything that can be set, and tells which ports were taken.
+func Serve(ctx context.Context, mux *jsonrpc.Mux, targets ...string) error {
+	parsed := make([]Target, len(targets))
+	for i, text := range targets {
+		var err error
+		if parsed[i], err = ParseTarget(text); err != nil {
+			return err
+		}
+	}
+	l := &Listener{Handler: mux, Mode: mux.Mode}
+	s, err := l.Listen(ctx, parsed...)
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx)
+}
+
 // Listen binds all targets, or none: an error says which one could not be had and the others are given back.
 //
 // An address in use is [ErrAddressInUse], one that other machines could reach without authentication, or that lacks a
@@ -209,6 +227,20 @@ func (s *Server) Serve(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Run is Serve until ctx ends and Shutdown, with 15 s for what runs, behind it. The error is that of either.
+func (s *Server) Run(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(context.WithoutCancel(ctx)) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	return errors.Join(s.Shutdown(stop), <-done)
 }
 
 // endAll ends the other services after the first one has ended.

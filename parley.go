@@ -43,7 +43,9 @@ func DefaultSchemes() Schemes {
 		"http": post, "https": post,
 		"sse+http": pair, "sse+https": pair,
 		"ws": socket, "wss": socket,
-		"tcp": stream, "tls": stream, "unix": stream,
+		"exec":  {Dial: dialChild, Open: openChild},
+		"stdio": {Dial: dialStdio, Open: openStdio, Listen: listenStdio},
+		"tcp":   stream, "tls": stream, "unix": stream,
 	}
 }
 

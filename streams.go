@@ -122,6 +122,7 @@ func listenSocket(ctx context.Context, l *Listener, t Target) (Service, error) {
 	}
 	s := &sockets{target: t, bound: bound, report: l.Report}
 	s.open.listener = l
+	s.open.grace = halfClosed
 	s.open.locked = t.Scheme != "unix" && len(l.Tokens) > 0
 	return s, nil
 }

@@ -113,6 +113,9 @@ func (c *call) run(cmd *cobra.Command, words []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.app.hasArgv { // whose stdout may hold other things than messages
+		dialer.Report = (&reporter{w: c.app.stderr}).report
+	}
 	if c.reach.trace != "" {
 		if c.tracer, err = c.app.tracer(c.reach.trace, c.output.colour); err != nil {
 			return err
@@ -147,6 +150,9 @@ func (a *app) target(r reachFlags, words []string) (parley.Target, []string, err
 		if t, err = parley.ParseTarget(words[0]); err != nil {
 			return t, nil, err
 		}
+		if t.Scheme == "stdio" {
+			return t, nil, usagef("on stdio: frames and results would share stdout; call a child instead: parley call METHOD -- CMD")
+		}
 		words = words[1:]
 	}
 	return t, words, t.Set(r.framing, r.version)
@@ -158,7 +164,7 @@ func looksLikeTarget(word string) bool {
 
 // dialer makes a Dialer of the flags.
 func (a *app) dialer(r reachFlags) (*parley.Dialer, error) {
-	d := &parley.Dialer{Token: r.token, Stderr: a.stderr}
+	d := &parley.Dialer{Token: r.token, Stderr: func(line string) { fmt.Fprintln(a.stderr, line) }}
 	d.Limits.CallTime = r.timeout
 	if r.timeout == 0 {
 		d.Limits.CallTime = -1

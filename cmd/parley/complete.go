@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 	"time"
 
@@ -41,7 +40,7 @@ func (a *app) discover(ctx context.Context, c *call, word string) *openrpc.Docum
 	if err != nil {
 		return nil
 	}
-	dialer.Stderr = io.Discard
+	dialer.Stderr = nil
 	if ctx == nil {
 		ctx = context.Background()
 	}

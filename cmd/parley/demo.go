@@ -11,15 +11,11 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/internal/demo"
 	"github.com/spf13/cobra"
 )
-
-// stopTime is what running calls have to finish after a signal.
-const stopTime = 15 * time.Second
 
 // serveFlags are the flags of every verb that listens.
 type serveFlags struct {
@@ -95,27 +91,12 @@ func (a *app) demo(ctx context.Context, flags serveFlags) error {
 	if !flags.stdio {
 		a.announce(page)
 	}
-	return a.serve(ctx, server)
-}
-
-// serve runs the server until ctx ends, and then lets running calls finish.
-func (a *app) serve(ctx context.Context, server *parley.Server) error {
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(context.WithoutCancel(ctx)) }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-	defer cancel()
-	err := server.Shutdown(stop)
-	<-done
-	if err != nil {
+	err = server.Run(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
 		fmt.Fprintln(a.stderr, "parley: stopped; calls that were still running were cut off")
 		return &silentError{exitRPC}
 	}
-	return nil
+	return err
 }
 
 // listenTargets is where to listen: what the flags say, or the three places everybody has.

@@ -1,0 +1,19 @@
+package parley_test
+
+import (
+	"context"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/inproc"
+)
+
+// loop is the carrier of ExampleSchemes: a server in this process, which ends when its client hangs up.
+func loop(ctx context.Context, name string) (jsonrpc.Transport, error) {
+	var mux jsonrpc.Mux
+	mux.Add("say", jsonrpc.Func(func(_ context.Context, text string) (string, error) { return name + ": " + text, nil }))
+	here, there := inproc.Pipe(nil)
+	server := jsonrpc.NewConn(there)
+	server.Handler = &mux
+	server.Start(context.WithoutCancel(ctx))
+	return here, nil
+}
