@@ -172,7 +172,7 @@ func TestGopls(t *testing.T) {
 	// An error of the server's own, and a call that is abandoned among others that are not.
 	if err := client.Call(ctx, "textDocument/definition", map[string]any{"textDocument": document{URI: file}, "position": position{Line: 1000}}, nil); err == nil {
 		t.Error("a definition behind the end of the file was found")
-	} else if e, ok := err.(*jsonrpc.Error); !ok || e.Message == "" { //nolint:errorlint // exactly the peer's own error, not one that wraps it
+	} else if e, ok := err.(*jsonrpc.Error); !ok || e.Message == "" {
 		t.Errorf("a definition behind the end of the file: %v", err)
 	}
 	gone, give := context.WithCancel(ctx)

@@ -302,7 +302,7 @@ func TestEthereumServer(t *testing.T) {
 	go func() { served <- rpc.ServeListener(ipc) }()
 	t.Cleanup(func() {
 		_ = ipc.Close()
-		_ = <-served // says that the listener is closed
+		<-served // says that the listener is closed
 	})
 	host := strings.TrimPrefix(web.URL, "http://")
 	for name, at := range map[string]string{"http": web.URL + "/", "websocket": "ws://" + host + "/ws", "ipc": "unix:" + path} {
