@@ -49,13 +49,28 @@ func TestRecoverWithoutPanic(t *testing.T) {
 	}
 	var e runtime.Error
 	h = Recover(nil)(jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
-		var m map[string]int
-		m["a"]++
-		return nil, nil
+		return []int{}[len("past its end")], nil
 	}))
 	_, err := h.Handle(t.Context(), call("m", ``))
 	if p, ok := errors.AsType[*PanicError](err); !ok || !errors.As(p.Value.(error), &e) {
 		t.Errorf("error %v holds no runtime error", err)
+	}
+}
+
+// Behind the engine a recovered panic is an "Internal error" to the peer, and whole to the one who reads the reports.
+func TestRecoveredPanicStaysHere(t *testing.T) {
+	var reported error
+	a := &jsonrpc.Answerer{
+		Handler: Recover(nil)(jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) { panic("the secret is 42") })),
+		Report:  func(_ string, err error) { reported = err },
+	}
+	err := jsonrpc.Local(a, nil).Call(t.Context(), "boom", nil, nil)
+	e, ok := err.(*jsonrpc.Error) //nolint:errorlint // what came over the wire, and nothing around it
+	if !ok || e.Code != jsonrpc.CodeInternalError || strings.Contains(e.Message+string(e.Data), "42") {
+		t.Errorf("the peer got %v", err)
+	}
+	if p, ok := errors.AsType[*PanicError](reported); !ok || p.Value != "the secret is 42" {
+		t.Errorf("reported %v", reported)
 	}
 }
 

@@ -81,7 +81,7 @@ type accessLog struct {
 
 func (l *accessLog) handle(ctx context.Context, req *jsonrpc.Request, next jsonrpc.Handler) (result any, err error) {
 	if l.params && l.Enabled(ctx, slog.LevelDebug) {
-		l.write(ctx, slog.LevelDebug, "request", append(l.about(req), slog.String("params", cut(l.redact.text(req.Params, maxLogParams), maxLogParams))))
+		l.write(ctx, slog.LevelDebug, append(l.about(req), slog.String("params", cut(l.redact.text(req.Params, maxLogParams), maxLogParams))))
 	}
 	start := time.Now()
 	about, size := l.about(req), len(req.Params) // the request is the handler's from here on
@@ -89,14 +89,14 @@ func (l *accessLog) handle(ctx context.Context, req *jsonrpc.Request, next jsonr
 	defer func() {
 		about = append(about, slog.Duration("duration", time.Since(start)), slog.Int("params_bytes", size))
 		if panicked { // it goes on behind us: nothing is recovered here
-			l.write(ctx, slog.LevelError, "request", append(about, slog.Int64("code", jsonrpc.CodeInternalError), slog.String("error", "panic")))
+			l.write(ctx, slog.LevelError, append(about, slog.Int64("code", jsonrpc.CodeInternalError), slog.String("error", "panic")))
 			return
 		}
 		if raw, ok := result.(jsonrpc.Raw); ok && err == nil {
 			about = append(about, slog.Int("result_bytes", len(raw)))
 		}
 		level, about := l.outcome(ctx, err, about)
-		l.write(ctx, level, "request", about)
+		l.write(ctx, level, about)
 	}()
 	result, err = next.Handle(ctx, req)
 	panicked = false
@@ -126,11 +126,11 @@ func (l *accessLog) outcome(ctx context.Context, err error, about []slog.Attr) (
 	return slog.LevelError, append(about, slog.Int64("code", jsonrpc.CodeInternalError), slog.Any("error", err))
 }
 
-func (l *accessLog) write(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
+func (l *accessLog) write(ctx context.Context, level slog.Level, attrs []slog.Attr) {
 	if l.group != "" {
 		attrs = []slog.Attr{{Key: l.group, Value: slog.GroupValue(attrs...)}}
 	}
-	l.LogAttrs(ctx, level, message, attrs...)
+	l.LogAttrs(ctx, level, "request", attrs...)
 }
 
 // cut shortens text to n bytes at most, between characters, and shows that it did.

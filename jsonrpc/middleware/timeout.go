@@ -50,7 +50,7 @@ func (passed) Unwrap() error { return jsonrpc.ErrTimeout }
 
 // isPassed reports whether err is how a handler says that our deadline ended it. An answer of its own stays.
 func isPassed(ctx context.Context, err error) bool {
-	if context.Cause(ctx) != error(errPassed) {
+	if !errors.Is(context.Cause(ctx), errPassed) {
 		return false
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jsonrpc.ErrTimeout)

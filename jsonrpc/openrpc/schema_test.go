@@ -71,18 +71,18 @@ type (
 		Pointer   *string `json:"pointer"`
 	}
 	ownJSON  struct{ A int }
-	ownText  struct{ a, b int }
+	ownText  struct{ text string }
 	halfText struct {
 		A int `json:"a"`
 	}
 	opaque interface{ Secret() }
 )
 
-func (ownJSON) MarshalJSON() ([]byte, error)  { return []byte(`[1,2]`), nil }
-func (*ownJSON) UnmarshalJSON([]byte) error   { return nil }
-func (ownText) MarshalText() ([]byte, error)  { return []byte("a-b"), nil }
-func (*ownText) UnmarshalText([]byte) error   { return nil }
-func (halfText) MarshalText() ([]byte, error) { return []byte("half"), nil }
+func (ownJSON) MarshalJSON() ([]byte, error)   { return []byte(`[1,2]`), nil }
+func (*ownJSON) UnmarshalJSON([]byte) error    { return nil }
+func (t ownText) MarshalText() ([]byte, error) { return []byte(t.text), nil }
+func (*ownText) UnmarshalText([]byte) error    { return nil }
+func (halfText) MarshalText() ([]byte, error)  { return []byte("half"), nil }
 
 // forms holds awkward types: the schema, values that the codec writes (all must fit), and texts that fit (the codec must read
 // them) or do not.
