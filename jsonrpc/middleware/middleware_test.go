@@ -65,7 +65,7 @@ func TestRecoveredPanicStaysHere(t *testing.T) {
 		Report:  func(_ string, err error) { reported = err },
 	}
 	err := jsonrpc.Local(a, nil).Call(t.Context(), "boom", nil, nil)
-	e, ok := err.(*jsonrpc.Error) //nolint:errorlint // what came over the wire, and nothing around it
+	e, ok := err.(*jsonrpc.Error)
 	if !ok || e.Code != jsonrpc.CodeInternalError || strings.Contains(e.Message+string(e.Data), "42") {
 		t.Errorf("the peer got %v", err)
 	}
