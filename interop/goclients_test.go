@@ -235,6 +235,7 @@ func TestJRPC2Client(t *testing.T) {
 	for name, carrier := range jrpc2Carriers(t) {
 		t.Run(name, func(t *testing.T) {
 			ticks := make(chan int, 100)
+			cancelled := make(chan error, 1)
 			client := jrpc2.NewClient(carrier, &jrpc2.ClientOptions{
 				OnNotify: func(r *jrpc2.Request) {
 					var tick struct{ Left int }
@@ -254,9 +255,7 @@ func TestJRPC2Client(t *testing.T) {
 					return map[string]string{"heard": in.Question}, nil
 				},
 				OnCancel: func(client *jrpc2.Client, r *jrpc2.Response) {
-					if err := client.Notify(context.Background(), "$/cancelRequest", map[string]any{"id": json.RawMessage(r.ID())}); err != nil {
-						t.Errorf("cancel: %v", err)
-					}
+					cancelled <- client.Notify(context.Background(), "$/cancelRequest", map[string]any{"id": json.RawMessage(r.ID())})
 				},
 			})
 			defer func() {
@@ -275,6 +274,9 @@ func TestJRPC2Client(t *testing.T) {
 			jrpc2Calls(t, client)
 			if name != "http" {
 				jrpc2Duplex(t, client)
+				if err := await(t.Context(), t, cancelled, "cancel"); err != nil {
+					t.Errorf("cancel: %v", err)
+				}
 				jrpc2Countdown(t, client, ticks)
 			}
 		})

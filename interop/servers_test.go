@@ -3,10 +3,13 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/rpc"
+	legacy "net/rpc/jsonrpc"
 	"slices"
 	"strings"
 	"sync"
@@ -84,7 +87,51 @@ func TestPylspServer(t *testing.T) {
 func TestFastAPIServer(t *testing.T) {
 	t.Parallel()
 	at := server(t, python(t, "server_fastapi.py"))
-	ourClient(t, address(t, at["http"]), peerServer{})
+	ourClient(t, address(t, at["http"]), peerServer{escapes: true})
+}
+
+// Arithmetic is a service of the standard library's RPC: one parameter for each call.
+type Arithmetic struct{}
+
+// Operands are that parameter.
+type Operands struct{ Minuend, Subtrahend int }
+
+// Subtract does.
+func (Arithmetic) Subtract(in Operands, out *int) error {
+	*out = in.Minuend - in.Subtrahend
+	return nil
+}
+
+// Fail fails.
+func (Arithmetic) Fail(text string, _ *int) error { return errors.New(text) }
+
+// The standard library's server speaks JSON-RPC 1.0.
+func TestStandardLibraryServer(t *testing.T) {
+	t.Parallel()
+	old := rpc.NewServer()
+	if err := old.Register(Arithmetic{}); err != nil {
+		t.Fatal(err)
+	}
+	listener := listen(t, "tcp", "127.0.0.1:0")
+	serveEach(t, listener, func(c net.Conn) { old.ServeCodec(legacy.NewServerCodec(c)) })
+	client := dial(t, address(t, "tcp://"+listener.Addr().String()+"?jsonrpc=1.0"), nil)
+	defer client.Close()
+	var wait sync.WaitGroup
+	for i := range 50 {
+		wait.Go(func() {
+			if n, err := jsonrpc.Call[int](t.Context(), client, "Arithmetic.Subtract", []Operands{{i, 23}}); err != nil || n != i-23 {
+				t.Errorf("subtract %d = %d, %v", i, n, err)
+			}
+		})
+	}
+	wait.Wait()
+	// Its errors are texts, where 1.0 asks for an object.
+	if err := client.Call(t.Context(), "Arithmetic.Fail", []string{"as asked 🌍"}, nil); err == nil || !strings.Contains(err.Error(), "as asked 🌍") {
+		t.Errorf("fail = %v", err)
+	}
+	if n, err := jsonrpc.Call[int](t.Context(), client, "Arithmetic.Subtract", []Operands{{42, 23}}); err != nil || n != 19 {
+		t.Errorf("the call after it = %d, %v", n, err)
+	}
 }
 
 // service is the demo methods for servers that are made of Go functions.
@@ -286,20 +333,20 @@ func (*ethereumService) Ticks(ctx context.Context, from int) (*ethereum.Subscrip
 
 func TestEthereumServer(t *testing.T) {
 	t.Parallel()
-	rpc := ethereum.NewServer()
-	t.Cleanup(rpc.Stop)
-	if err := rpc.RegisterName("demo", new(ethereumService)); err != nil {
+	eth := ethereum.NewServer()
+	t.Cleanup(eth.Stop)
+	if err := eth.RegisterName("demo", new(ethereumService)); err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", rpc)
-	mux.Handle("/ws", rpc.WebsocketHandler(nil))
+	mux.Handle("/", eth)
+	mux.Handle("/ws", eth.WebsocketHandler(nil))
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
 	path := socketPath(t)
 	ipc := listen(t, "unix", path)
 	served := make(chan error, 1)
-	go func() { served <- rpc.ServeListener(ipc) }()
+	go func() { served <- eth.ServeListener(ipc) }()
 	t.Cleanup(func() {
 		_ = ipc.Close()
 		<-served // says that the listener is closed

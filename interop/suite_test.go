@@ -27,6 +27,7 @@ type peerServer struct {
 	duplex     bool   // it has ask and countdown
 	cancels    bool   // it ends what is cancelled
 	loose      bool   // notifications may be overtaken
+	escapes    bool   // its answers have ids in other letters: "\u00e4" for "ä"
 }
 
 // back is our side of a duplex connection: it answers "answer" and keeps the ticks.
@@ -74,7 +75,7 @@ func dial(t *testing.T, target parley.Target, b *back) *parley.Client {
 	// Ticks of these servers have no request_id; what has one goes to b as well.
 	d.Related = func(*jsonrpc.Request) (jsonrpc.ID, bool) { return jsonrpc.ID{}, false }
 	stderr := new(output)
-	d.Stderr = stderr
+	d.Stderr = func(line string) { _, _ = fmt.Fprintln(stderr, line) }
 	stderr.showIfFailed(t, target.String())
 	client, err := d.Dial(t.Context(), target)
 	if err != nil {
@@ -226,7 +227,11 @@ func ourNotification(t *testing.T, c *parley.Client, s peerServer) {
 }
 
 func ourIDs(t *testing.T, c *parley.Client, s peerServer) {
-	for _, id := range []jsonrpc.ID{jsonrpc.StringID("x"), jsonrpc.StringID("1"), jsonrpc.StringID("ä🌍"), jsonrpc.IntID(-7), jsonrpc.IntID(4_000_000_000)} {
+	ids := []jsonrpc.ID{jsonrpc.StringID("x"), jsonrpc.StringID("1"), jsonrpc.IntID(-7), jsonrpc.IntID(4_000_000_000)}
+	if !s.escapes {
+		ids = append(ids, jsonrpc.StringID("ä🌍"))
+	}
+	for _, id := range ids {
 		var sum int
 		item := jsonrpc.Item{ID: id, Method: s.prefix + "add", Params: []int{1, 2}, Result: &sum}
 		if err := c.Do(t.Context(), &item); err != nil || item.Err != nil || sum != 3 {
