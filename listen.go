@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,6 +114,9 @@ func (l *Listener) Listen(ctx context.Context, targets ...Target) (*Server, erro
 	if own.Report == nil {
 		own.Report = func(string, error) {}
 	}
+	if slices.ContainsFunc(targets, func(t Target) bool { return t.Scheme != "stdio" }) {
+		own.warnOfFiles()
+	}
 	s := &Server{}
 	for _, t := range targets {
 		service, err := own.bind(ctx, t)
@@ -122,6 +127,13 @@ func (l *Listener) Listen(ctx context.Context, targets ...Target) (*Server, erro
 		s.services = append(s.services, service)
 	}
 	return s, nil
+}
+
+// warnOfFiles tells when fewer connections are taken than usual because of how many files the process may open.
+func (l *Listener) warnOfFiles() {
+	if files := openFiles(); l.MaxConns <= 0 && files/10*8 < maxConns {
+		l.Report("limit", fmt.Errorf("at most %d connections on each address, since this process may open %d files", files/10*8, files))
+	}
 }
 
 func (l *Listener) bind(ctx context.Context, t Target) (Service, error) {

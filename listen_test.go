@@ -334,7 +334,7 @@ func TestWebRoutes(t *testing.T) {
 		status                      int
 		body                        string
 	}{
-		{"GET", "/healthz", "", "", 200, "ok\n"},
+		{"GET", "/healthz", "", "", 200, "ok"},
 		{"POST", "/healthz", "", "", 401, ""},
 		{"GET", "/", "", "", 200, "page /"},
 		{"GET", "/style.css", "", "", 200, "page /style.css"},

@@ -218,7 +218,7 @@ func serveHealth(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = io.WriteString(w, "ok\n") // the prober may be gone
+	_, _ = io.WriteString(w, "ok") // the prober may be gone
 }
 
 func (w *web) Target() Target { return w.target }

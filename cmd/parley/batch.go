@@ -34,12 +34,21 @@ func (c *call) runBatch(ctx context.Context, dialer *parley.Dialer, words []stri
 		fmt.Fprintln(c.app.stderr, "parley: the server takes no batches; sending the messages one by one")
 		err = oneByOne(ctx, client, items)
 	}
-	pending := client.Pending()
 	c.leave(ctx, client)
 	if err != nil {
-		return c.explain(ctx, "batch", err, pending)
+		return c.explain(ctx, "batch", err, unanswered(items)...)
 	}
 	return c.printBatch(ctx, items, results)
+}
+
+// unanswered lists the ids of the calls that ran out of time.
+func unanswered(items []jsonrpc.Item) (ids []jsonrpc.ID) {
+	for _, item := range items {
+		if errors.Is(item.Err, context.DeadlineExceeded) {
+			ids = append(ids, item.ID)
+		}
+	}
+	return ids
 }
 
 // oneByOne sends what a server does not take as a batch. The outcome of each is in its item.
@@ -92,7 +101,26 @@ func parseBatch(text []byte) ([]jsonrpc.Item, []jsonrpc.Raw, error) {
 			return nil, nil, usagef("--batch: message %d: a notification has no id", i+1)
 		}
 	}
+	number(items)
 	return items, results, nil
+}
+
+// number gives the calls that chose no id their numbers in the file, or larger ones where somebody else has that.
+func number(items []jsonrpc.Item) {
+	taken := make(map[jsonrpc.ID]bool)
+	for _, item := range items {
+		taken[item.ID] = true
+	}
+	for i := range items {
+		if items[i].Notify || !items[i].ID.IsZero() {
+			continue
+		}
+		n := int64(i + 1)
+		for taken[jsonrpc.IntID(n)] {
+			n += int64(len(items))
+		}
+		items[i].ID = jsonrpc.IntID(n)
+	}
 }
 
 func parseLines(text []byte) (entries []entry, err error) {
@@ -163,7 +191,7 @@ func (c *call) printBatch(ctx context.Context, items []jsonrpc.Item, results []j
 		}
 	}
 	if first != nil {
-		return c.explain(ctx, "batch", first, nil)
+		return c.explain(ctx, "batch", first, unanswered(items)...)
 	}
 	if failed > 0 {
 		fmt.Fprintf(c.app.stderr, "parley: %d of %d calls failed\n", failed, calls)

@@ -249,10 +249,9 @@ func (c *call) runOne(ctx context.Context, cmd *cobra.Command, dialer *parley.Di
 		return err
 	}
 	err = client.Do(ctx, item)
-	pending := client.Pending()
 	c.leave(ctx, client)
 	if err != nil {
-		return c.explain(ctx, method, err, pending)
+		return c.explain(ctx, method, err, item.ID)
 	}
 	if c.notify {
 		return nil
@@ -276,7 +275,10 @@ func (c *call) leave(ctx context.Context, client *parley.Client) {
 // parseID reads --id.
 func (c *call) parseID(cmd *cobra.Command) (jsonrpc.ID, error) {
 	if !cmd.Flags().Changed("id") {
-		return jsonrpc.ID{}, nil
+		if c.notify {
+			return jsonrpc.ID{}, nil
+		}
+		return jsonrpc.IntID(1), nil
 	}
 	if c.notify {
 		return jsonrpc.ID{}, usagef("a notification has no id: -n or --id, not both")
@@ -290,32 +292,44 @@ func (c *call) parseID(cmd *cobra.Command) (jsonrpc.ID, error) {
 	return jsonrpc.StringID(c.id), nil
 }
 
-// explain puts into words what a call met, and names the ids that wait when time is up.
-func (c *call) explain(ctx context.Context, method string, err error, pending []jsonrpc.ID) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%s: cancelled, and the server was told: %w", method, context.Cause(ctx))
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		waiting := ""
-		for _, id := range pending {
-			waiting += " " + id.String()
-		}
-		if waiting != "" {
-			waiting = "; without an answer: id" + waiting
-		}
-		return fmt.Errorf("%s: no answer within %s (--timeout)%s: %w", method, c.reach.timeout, waiting, err)
-	}
-	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return &callError{method: method, err: err}
+// explain puts into words what a call met, and names the ids that wait for an answer when time is up.
+func (c *call) explain(ctx context.Context, method string, err error, waiting ...jsonrpc.ID) error {
+	switch {
+	case ctx.Err() != nil:
+		return &toldError{method + ": cancelled; the server was told", context.Cause(ctx)}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &toldError{fmt.Sprintf("%s: no answer within %s (--timeout)%s", method, c.reach.timeout, outstanding(waiting)), err}
 	}
 	return fmt.Errorf("%s: %w", method, err)
 }
 
-// A callError is the error that the server answered, with the method that was called.
-type callError struct {
-	method string
-	err    error
+// maxOutstanding is how many ids are named.
+const maxOutstanding = 20
+
+// outstanding names the ids that nobody has answered.
+func outstanding(ids []jsonrpc.ID) string {
+	var names []string
+	for _, id := range ids {
+		if id.IsZero() {
+			continue
+		}
+		if len(names) == maxOutstanding {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, visible(id.String(), 40))
+	}
+	if names == nil {
+		return ""
+	}
+	return "; outstanding: id " + strings.Join(names, ", ")
 }
 
-func (e *callError) Error() string { return e.method + ": " + e.err.Error() }
-func (e *callError) Unwrap() error { return e.err }
+// A toldError says in our words what err is.
+type toldError struct {
+	text string
+	err  error
+}
+
+func (e *toldError) Error() string { return e.text }
+func (e *toldError) Unwrap() error { return e.err }

@@ -84,6 +84,9 @@ func (a *app) demo(ctx context.Context, flags serveFlags) error {
 	listener.Pages = page
 
 	server, err := listener.Listen(ctx, targets...)
+	if errors.Is(err, parley.ErrAddressInUse) {
+		return fmt.Errorf("%w; --listen serves elsewhere, port 0 is any free one", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func (p *page) serveIndex(w http.ResponseWriter) {
 	curl := ""
 	for _, t := range p.targets {
 		if _, ok := pageOf(t); ok {
-			curl = "curl " + shellWord(t.URL()) + ` --json '{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}'`
+			curl = "curl " + shellWord(t.URL()) + " \\\n" + `  --json '{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}'`
 			break
 		}
 	}
