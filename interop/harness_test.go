@@ -51,7 +51,7 @@ func run(m *testing.M) int {
 func need(t *testing.T, what, path string) string {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is missing (%v); run: make setup", what, err)
+		t.Fatalf("%s: %v; run: make setup", what, err)
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
