@@ -27,7 +27,7 @@ func (c *call) runBatch(ctx context.Context, dialer *parley.Dialer, words []stri
 	dialer.Back = c.back()
 	client, err := dialer.Dial(ctx, c.target)
 	if err != nil {
-		return err
+		return &dialError{c.target, err}
 	}
 	err = client.Batch(ctx, items)
 	if errors.Is(err, jsonrpc.ErrBatchRefused) {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -246,7 +247,7 @@ func (c *call) runOne(ctx context.Context, cmd *cobra.Command, dialer *parley.Di
 	dialer.Back = c.back()
 	client, err := dialer.Dial(ctx, c.target)
 	if err != nil {
-		return err
+		return &dialError{c.target, err}
 	}
 	err = client.Do(ctx, item)
 	c.leave(ctx, client)
@@ -299,6 +300,9 @@ func (c *call) explain(ctx context.Context, method string, err error, waiting ..
 		return &toldError{method + ": cancelled; the server was told", context.Cause(ctx)}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &toldError{fmt.Sprintf("%s: no answer within %s (--timeout)%s", method, c.reach.timeout, outstanding(waiting)), err}
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
+		return &dialError{c.target, err}
 	}
 	return fmt.Errorf("%s: %w", method, err)
 }

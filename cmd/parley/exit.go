@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os/exec"
+	"net/http"
 	"syscall"
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/httprpc"
+	"github.com/da1ed7bb/parley/transport/stdio"
+	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
 // How the command ends. Scripts rely on these numbers.
@@ -71,17 +74,57 @@ func is[E error](err error) bool {
 	return ok
 }
 
+// status is the HTTP status that a server answered with instead of JSON-RPC; 0 if that is not what happened.
+func status(err error) int {
+	if e, ok := errors.AsType[*httprpc.StatusError](err); ok {
+		return e.Status
+	}
+	if e, ok := errors.AsType[*websocket.HandshakeError](err); ok {
+		return e.Status
+	}
+	return 0
+}
+
 func isAuth(err error) bool {
-	return errors.Is(err, httprpc.ErrUnauthorized) || errors.Is(err, httprpc.ErrForbidden)
+	s := status(err)
+	return s == http.StatusUnauthorized || s == http.StatusForbidden
 }
 
 func isProtocol(err error) bool {
+	if s := status(err); s != 0 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests {
+		return true
+	}
 	return errors.Is(err, jsonrpc.ErrBadResponse) || errors.Is(err, jsonrpc.ErrGarbage) ||
 		errors.Is(err, jsonrpc.ErrTooLarge) || is[*jsonrpc.FrameError](err)
 }
 
 func isAway(err error) bool {
-	return errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, exec.ErrNotFound) || errors.Is(err, parley.ErrAddressInUse) ||
-		is[net.Error](err) || is[*net.OpError](err) || is[syscall.Errno](err) || is[*exec.Error](err)
+	return status(err) != 0 || is[*dialError](err) || errors.Is(err, jsonrpc.ErrClosed) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, parley.ErrAddressInUse) || is[net.Error](err) || is[*tls.CertificateVerificationError](err) ||
+		is[*stdio.ExitError](err) || is[syscall.Errno](err)
 }
+
+// A dialError is a server that could not be reached.
+type dialError struct {
+	target parley.Target
+	err    error
+}
+
+// Error says it in one breath where the reason is the system's; the carriers' own texts repeat the address.
+func (e *dialError) Error() string {
+	reason := e.err.Error()
+	if errno, ok := errors.AsType[syscall.Errno](e.err); ok {
+		reason = errno.Error()
+	} else if dns, ok := errors.AsType[*net.DNSError](e.err); ok {
+		reason = dns.Err
+	} else if e.target.Scheme == "exec" || status(e.err) != 0 || is[*parley.TargetError](e.err) || is[*jsonrpc.Error](e.err) {
+		return reason
+	}
+	if e.target.Scheme == "exec" {
+		return "start " + e.target.Argv[0] + ": " + reason
+	}
+	return "cannot reach " + e.target.String() + ": " + reason
+}
+
+func (e *dialError) Unwrap() error { return e.err }

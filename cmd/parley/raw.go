@@ -46,7 +46,7 @@ func (c *call) runRaw(ctx context.Context, dialer *parley.Dialer, words []string
 func (c *call) rawFrame(ctx context.Context, dialer *parley.Dialer, frame []byte) error {
 	transport, err := dialer.Open(ctx, c.target)
 	if err != nil {
-		return err
+		return &dialError{c.target, err}
 	}
 	defer transport.Close()
 	stop := context.AfterFunc(ctx, func() { _ = transport.Close() }) // unblocks Read; the error is ctx's
@@ -122,7 +122,7 @@ type poster interface {
 func (c *call) rawPost(ctx context.Context, dialer *parley.Dialer, frame []byte) error {
 	client, err := dialer.Dial(ctx, c.target)
 	if err != nil {
-		return err
+		return &dialError{c.target, err}
 	}
 	defer client.Close()
 	over, ok := client.Caller.(poster)

@@ -3,9 +3,17 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
+	"math/big"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +35,10 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup:               startDemo,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(env *testscript.Env) error {
+			return startDemo(nil, env.Setenv, env.Defer)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "demo": demoWith, "certify": certify},
 	})
 }
 
@@ -47,29 +57,56 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// demoWith starts another demo with more flags and points $HTTP, $WS, $TCP and $UNIX to it: demo --token-file token.txt
+func demoWith(ts *testscript.TestScript, neg bool, args []string) {
+	for i, arg := range args {
+		if strings.HasSuffix(arg, ".txt") || strings.HasSuffix(arg, ".pem") {
+			args[i] = ts.MkAbs(arg)
+		}
+	}
+	ts.Check(startDemo(args, ts.Setenv, ts.Defer))
+}
+
+// certify makes cert.pem and key.pem for 127.0.0.1.
+func certify(ts *testscript.TestScript, neg bool, args []string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ts.Check(err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	ts.Check(err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("cert.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs("key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+}
+
 // startTime bounds how long a demo may take to come up.
 const startTime = 20 * time.Second
 
 // startDemo runs a demo in this process until the script ends, and puts its addresses into the environment.
-func startDemo(env *testscript.Env) error {
-	socket := filepath.Join(env.WorkDir, ".demo.sock")
-	if len(socket) > 100 { // the system takes no longer path
-		dir, err := os.MkdirTemp("", "parley")
-		if err != nil {
-			return err
-		}
-		env.Defer(func() { _ = os.RemoveAll(dir) })
-		socket = filepath.Join(dir, "s")
+func startDemo(flags []string, setenv func(string, string), atEnd func(func())) error {
+	dir, err := os.MkdirTemp("", "parley") // for paths of sockets the system has a limit, which test folders may be over
+	if err != nil {
+		return err
 	}
+	atEnd(func() { _ = os.RemoveAll(dir) })
+	web, stream := "http://127.0.0.1:0", "tcp://127.0.0.1:0"
+	if slices.Contains(flags, "--tls-cert") {
+		web, stream = "https://127.0.0.1:0", "tls://127.0.0.1:0"
+	}
+	flags = append(flags, "--listen", web, "--listen", stream, "--listen", "unix:"+filepath.Join(dir, "s"))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	said, stderr := io.Pipe()
 	done := make(chan int, 1)
 	go func() {
 		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: stderr, getenv: func(string) string { return "" }}
-		done <- a.main(ctx, []string{"demo", "--listen", "http://127.0.0.1:0", "--listen", "tcp://127.0.0.1:0", "--listen", "unix:" + socket})
+		done <- a.main(ctx, append([]string{"demo"}, flags...))
 		_ = stderr.Close()
 	}()
-	env.Defer(func() {
+	atEnd(func() {
 		cancel(errInterrupted)
 		if code := <-done; code != 0 {
 			panic("the demo ends with an exit code")
@@ -83,7 +120,7 @@ func startDemo(env *testscript.Env) error {
 		for i, word := range words {
 			if i > 0 && words[i-1] == "call" {
 				scheme, _, _ := strings.Cut(word, ":")
-				env.Setenv(strings.ToUpper(scheme), word)
+				setenv(strings.ToUpper(scheme), word)
 			}
 		}
 		if strings.Contains(lines.Text(), "Ctrl-C") {

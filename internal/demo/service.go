@@ -29,7 +29,8 @@ func New(version string) *Service {
 		Version:     version,
 		Description: "Small methods, one for each thing JSON-RPC 2.0 can do. `countdown` notifies before it answers, `ask` calls its caller back, `sleep` can be cancelled.",
 	})
-	s.Discovery.Types = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Number](): {Type: "number"}}
+	number := &jsonschema.Schema{Type: "number"}
+	s.Discovery.Types = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Number](): number, reflect.TypeFor[*Number](): number}
 	for _, m := range s.methods() {
 		s.Mux.Add(m.name, m.handler, m.mode)
 		s.Discovery.Describe(m.name, m.doc)
@@ -56,6 +57,7 @@ func (s *Service) methods() []method {
 	raw := func(f jsonrpc.HandlerFunc) jsonrpc.Handler { return f }
 	anything := []openrpc.ContentDescriptor{{Name: "params", Description: "any params, or none"}}
 	noParams := []openrpc.ContentDescriptor{}
+	null := &openrpc.ContentDescriptor{Schema: jsonrpc.Raw(`{"type":"null"}`)}
 	badParams := []*jsonrpc.Error{jsonrpc.ErrInvalidParams}
 	badToken := []*jsonrpc.Error{jsonrpc.ErrInvalidParams, jsonrpc.NewError(codeNoToken, "Unknown token")}
 
@@ -85,6 +87,7 @@ func (s *Service) methods() []method {
 		{"get_data", raw(getData), jsonrpc.Quick, openrpc.Doc{
 			Summary:  "Always the same list.",
 			Params:   noParams,
+			Result:   &openrpc.ContentDescriptor{Schema: jsonrpc.Raw(`{"type":"array"}`)},
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("no params", nil, data)},
 		}},
 		{"echo", raw(echo), 0, openrpc.Doc{
@@ -95,16 +98,19 @@ func (s *Service) methods() []method {
 		{"update", raw(accept), jsonrpc.Quick, openrpc.Doc{
 			Summary:  "Takes anything, does nothing, answers null; meant for notifications.",
 			Params:   anything,
+			Result:   null,
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("five numbers", list{1, 2, 3, 4, 5}, nil)},
 		}},
 		{"notify_hello", raw(accept), jsonrpc.Quick, openrpc.Doc{
 			Summary:  "Like update, under the name that the specification uses.",
 			Params:   anything,
+			Result:   null,
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("one number", list{7}, nil)},
 		}},
 		{"notify_sum", raw(accept), jsonrpc.Quick, openrpc.Doc{
 			Summary:  "Like update, under another name that the specification uses.",
 			Params:   anything,
+			Result:   null,
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("three numbers", list{1, 2, 4}, nil)},
 		}},
 		{"fail", jsonrpc.Func(fail), jsonrpc.Quick, openrpc.Doc{
@@ -156,6 +162,7 @@ func (s *Service) methods() []method {
 			Summary:     "Remembers its params, whatever they are, and answers their number.",
 			Description: "As a notification it shows order: what get_log is asked after it has seen it.",
 			Params:      anything,
+			Result:      &openrpc.ContentDescriptor{Schema: jsonrpc.Raw(`{"type":"integer"}`)},
 			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a text", list{"door opened"}, 1)},
 			Errors:      badParams,
 		}},
