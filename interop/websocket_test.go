@@ -31,7 +31,7 @@ func TestCoderWebSocketClient(t *testing.T) {
 	t.Parallel()
 	at := webSocket(demo(t, "http://127.0.0.1:0")[0])
 	connect := func(t *testing.T, o *websocket.DialOptions) *websocket.Conn {
-		c, answer, err := websocket.Dial(t.Context(), at, o)
+		c, answer, err := websocket.Dial(t.Context(), at, o) //nolint:bodyclose // the library has closed it
 		if err != nil {
 			t.Fatalf("dial: %v", err)
 		}
@@ -118,7 +118,7 @@ func TestCoderWebSocketClient(t *testing.T) {
 		}
 	})
 	t.Run("a web page of somebody else", func(t *testing.T) {
-		_, answer, err := websocket.Dial(t.Context(), at, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"https://example.com"}}})
+		_, answer, err := websocket.Dial(t.Context(), at, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"https://example.com"}}}) //nolint:bodyclose // the library has closed it
 		if err == nil || answer == nil || answer.StatusCode != http.StatusForbidden {
 			t.Errorf("dial from another origin: %v, %v", answer, err)
 		}
