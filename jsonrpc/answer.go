@@ -186,9 +186,12 @@ func (a *Answerer) Answer(ctx context.Context, dst, payload []byte, x *Exchange)
 	if j.mode&Quick == 0 {
 		a.admit(ctx, j, m, x)
 	}
-	dst, e := a.execute(j, m.version, dst)
+	out, e := a.execute(j, m.version, dst)
+	if a.silent(j.run) {
+		out, e = out[:len(dst)], nil
+	}
 	a.finish(j)
-	return dst, e
+	return out, e
 }
 
 // parse reads a payload by the limits in force.
@@ -323,18 +326,23 @@ func (a *Answerer) unlist(r *running) {
 	r.prev, r.next = nil, nil
 }
 
+// silent reports whether a request gets no answer, since its caller cancelled it and the protocol wants it so.
+func (a *Answerer) silent(r *running) bool {
+	return a.Cancellation.Silent && r != nil && errors.Is(r.ended(), ErrPeerCancelled)
+}
+
 // outcome decides what a handler's error is on the wire.
 func (a *Answerer) outcome(j *job, err error) *Error {
-	if e, ok := err.(*Error); ok && e != nil { // not errors.As: what is wrapped stays here
+	if e, ok := err.(*Error); ok && e != nil { //nolint:errorlint // what is wrapped stays here
 		return e
 	}
 	if j.run != nil {
-		switch j.run.ended() {
-		case ErrPeerCancelled:
+		switch cause := j.run.ended(); {
+		case errors.Is(cause, ErrPeerCancelled):
 			return faultCancelled
-		case ErrTimeout:
+		case errors.Is(cause, ErrTimeout):
 			return faultDeadline
-		case errStopping:
+		case errors.Is(cause, errStopping):
 			return faultStopping
 		}
 	}

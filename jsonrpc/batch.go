@@ -170,17 +170,12 @@ func (b *batchRun) one(i int, j *job) int {
 			out, _ = b.a.execute(j, m.version, j.out[:0])
 		}
 		j.out = out
-		if j.run != nil && b.silent(j) {
+		if b.a.silent(j.run) {
 			out = nil
 		}
 	}
 	b.parts[i] = out
 	return len(out)
-}
-
-// silent reports whether a cancelled request gets no answer in this protocol.
-func (b *batchRun) silent(j *job) bool {
-	return b.a.Cancellation.Silent && j.run.ended() == ErrPeerCancelled
 }
 
 // full reports whether the answers have reached their limit.

@@ -106,7 +106,7 @@ func (c *Conn) serve(ctx context.Context) error {
 	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
 
 	err := c.read(handlers)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		c.asker.Fail(ErrClosed) // nothing can be answered any more, but what runs may finish
 		c.linger()
 		err = ErrClosed
@@ -148,9 +148,6 @@ func (c *Conn) read(ctx context.Context) error {
 			}
 		default:
 			_ = c.release() // answers to what was read before
-			if errors.Is(err, io.EOF) {
-				return io.EOF
-			}
 			return fmt.Errorf("jsonrpc: read: %w", err)
 		}
 		if !more || len(c.held) > tooBigToKeep {
@@ -312,7 +309,7 @@ func (c *Conn) runTask(t *task) {
 	j.out = out
 	switch {
 	case len(out) == 0 || !j.run.taken.CompareAndSwap(false, true):
-	case c.Cancellation.Silent && j.run.ended() == ErrPeerCancelled:
+	case c.silent(j.run):
 	default:
 		c.send(out)
 	}

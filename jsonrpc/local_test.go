@@ -250,3 +250,18 @@ func TestRequestsMadeByHand(t *testing.T) {
 		t.Error("what is it?")
 	}
 }
+
+func TestSilentCancellation(t *testing.T) {
+	m := muxOf(map[string]Handler{"wait": Func(func(ctx context.Context, _ struct{}) (any, error) { <-ctx.Done(); return nil, ctx.Err() })})
+	w, _ := serveWire(t, func(c *Conn) {
+		serving(m)(c)
+		c.Cancellation = Cancellation{Method: "notifications/cancelled", Member: "requestId", Silent: true}
+	})
+	w.send(`{"jsonrpc":"2.0","method":"wait","id":"a"}`,
+		`[{"jsonrpc":"2.0","method":"wait","id":"b"},{"jsonrpc":"2.0","method":"none","id":"c"}]`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"b"}}`)
+	w.want(`[{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":"c"}]`)
+	w.send(`{"jsonrpc":"2.0","method":"none","id":"d"}`)
+	w.want(`{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":"d"}`)
+}

@@ -84,8 +84,7 @@ func compact(t testing.TB, text string) string {
 	if text == "" {
 		return ""
 	}
-	var v json.RawMessage = json.RawMessage(text)
-	b, err := json.Marshal(v)
+	b, err := json.Marshal(json.RawMessage(text))
 	if err != nil {
 		t.Fatal(err)
 	}
