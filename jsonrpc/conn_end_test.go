@@ -347,7 +347,7 @@ func TestStreamThatLags(t *testing.T) {
 	c.Start(t.Context())
 	defer c.Close()
 	var events strings.Builder
-	for range 300 {
+	for range 600 { // 256 may wait, and the first call may have taken as many
 		events.WriteString(`{"jsonrpc":"2.0","method":"e"}` + "\n")
 	}
 	peer := bufio.NewReader(b)

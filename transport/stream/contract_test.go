@@ -1,6 +1,8 @@
 package stream_test
 
 import (
+	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
@@ -38,7 +40,10 @@ func TestContract(t *testing.T) {
 				if err1 != nil || err2 != nil {
 					t.Fatal(err1, err2)
 				}
-				return stream.New(stream.Join(r1, w2), f, nil), stream.New(stream.Join(r2, w1), f, nil)
+				join := func(r, w *os.File) io.ReadWriteCloser {
+					return stream.Join(r, w, func() error { return errors.Join(r.Close(), w.Close()) })
+				}
+				return stream.New(join(r1, w2), f, nil), stream.New(join(r2, w1), f, nil)
 			}, nil)
 		})
 		t.Run(name+"/small limit", func(t *testing.T) {

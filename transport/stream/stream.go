@@ -254,16 +254,17 @@ func linger(rwc io.ReadWriteCloser) {
 	_, _ = io.CopyN(io.Discard, rwc, lingerBytes) // whatever it is, nobody wants it
 }
 
-// Join makes one stream of two, such as the pipes of a child process. Close closes both.
-func Join(r io.ReadCloser, w io.WriteCloser) io.ReadWriteCloser {
-	return &joined{r, w}
+// Join makes one stream of two, such as the pipes of a child process. Close calls close; it must unblock both.
+func Join(r io.Reader, w io.Writer, close func() error) io.ReadWriteCloser {
+	return &joined{r, w, close}
 }
 
 type joined struct {
-	r io.ReadCloser
-	w io.WriteCloser
+	r     io.Reader
+	w     io.Writer
+	close func() error
 }
 
 func (j *joined) Read(p []byte) (int, error)  { return j.r.Read(p) }
 func (j *joined) Write(p []byte) (int, error) { return j.w.Write(p) }
-func (j *joined) Close() error                { return errors.Join(j.w.Close(), j.r.Close()) }
+func (j *joined) Close() error                { return j.close() }

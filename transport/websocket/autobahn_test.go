@@ -370,6 +370,7 @@ func echo(tr *Transport) {
 		}
 		tr.reading.Unlock()
 		if err != nil {
+			_ = tr.Close() // as a Conn does
 			return
 		}
 		var b jsonrpc.Burst

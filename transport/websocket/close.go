@@ -68,7 +68,7 @@ func (t *Transport) Close() error {
 
 // CloseWith is Close with a code and a reason, which is cut to 123 bytes: 1001 when a server stops, 1008 for a rule that was
 // broken, 1013 for a peer that reads too slowly. It fails only for a code that may not be sent, and then does nothing.
-// On a connection that is already ending it waits, and the code is not sent.
+// If the peer was first, or broke the rules, the code is not sent.
 func (t *Transport) CloseWith(code Code, reason string) error {
 	if !code.sendable() {
 		return fmt.Errorf("websocket: close code %d must not be sent", code)
@@ -95,7 +95,9 @@ const (
 	abrupt               // nothing can be sent
 )
 
-// part begins the farewell and returns the cause that holds: this one, or an earlier one.
+// part ends the reading with a cause and returns the one that holds: this one, or an earlier one. If it is the peer
+// that ended it, writing goes on until Close or for CloseTimeout, so that answers to what came before still go out
+// (RFC 6455, section 5.5.1, lets the reply to a close frame wait for them).
 func (t *Transport) part(f farewell, cause error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,17 +105,41 @@ func (t *Transport) part(f farewell, cause error) error {
 }
 
 func (t *Transport) partLocked(f farewell, cause error) error {
-	if t.ending {
-		return t.cause
+	if t.cause == nil {
+		t.cause, t.last = cause, f
+		t.over.Store(true)
+		if t.timer != nil {
+			t.timer.Stop()
+		}
+		if f.kind == replying || f.kind == failing {
+			t.timer = time.AfterFunc(t.settings.close, t.leave)
+			return cause
+		}
 	}
-	t.ending, t.cause = true, cause
-	t.over.Store(true)
+	if f.kind == abrupt {
+		t.last = f
+	}
+	t.leaveLocked()
+	return t.cause
+}
+
+func (t *Transport) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leaveLocked()
+}
+
+// leaveLocked begins the farewell.
+func (t *Transport) leaveLocked() {
+	if t.ending {
+		return
+	}
+	t.ending = true
 	if t.timer != nil {
 		t.timer.Stop()
 	}
 	_ = t.conn.SetReadDeadline(time.Unix(1, 0)) // wakes Read; the farewell is bounded by its own timer
-	go t.run(f)
-	return cause
+	go t.run(t.last)
 }
 
 // run says goodbye and closes the connection, in CloseTimeout. It is the goroutine that done tells the end of.

@@ -28,7 +28,7 @@ func TestCloseHandshake(t *testing.T) {
 				if first == "server" {
 					a, b = b, a
 				}
-				ours, theirs := reading(a), reading(b)
+				ours, theirs := reading(a), readingThenClosing(b)
 				if err := a.CloseWith(c.code, "too slow"); err != nil {
 					t.Errorf("CloseWith = %v", err)
 				}
@@ -40,8 +40,60 @@ func TestCloseHandshake(t *testing.T) {
 				if want, isCode := errors.AsType[*CloseError](c.want); isCode && (!ok || *said != *want) || !isCode && err != c.want {
 					t.Errorf("the peer's Read = %v, want %v", err, c.want)
 				}
-				b.Close()
 			})
+		}
+	}
+}
+
+// readingThenClosing is what a Conn does: it reads to the end and closes.
+func readingThenClosing(tr *Transport) <-chan error {
+	failed := make(chan error, 1)
+	go func() {
+		err := <-reading(tr)
+		tr.Close()
+		failed <- err
+	}()
+	return failed
+}
+
+// TestLastWords: what was read before the end may still be answered; the close frame comes behind that.
+func TestLastWords(t *testing.T) {
+	for _, r := range roles {
+		for name, c := range map[string]struct {
+			end  []byte
+			code int
+		}{
+			"closed by the peer": {r.raw(close8, closing(1001, "")), 1001},
+			"broken by the peer": {r.raw(0xFF, ""), 1002},
+		} {
+			tr, conn := r.start(t, &Options{CloseTimeout: time.Hour})
+			write(t, conn, r.raw(fin|text, "[1]"), c.end)
+			if _, more, err := tr.Read(); more || err != nil {
+				t.Fatal(more, err)
+			}
+			if _, _, err := tr.Read(); err == nil {
+				t.Fatalf("%s: Read = nil", name)
+			}
+			if err := tr.Write(burst("[2]")); err != nil {
+				t.Errorf("%s, %s: Write = %v", r.name, name, err)
+			}
+			done := make(chan struct{})
+			go func() { tr.Close(); close(done) }()
+			conn.SetReadDeadline(time.Now().Add(soon))
+			for _, want := range frames(msg("[2]"), bye(c.code)) {
+				f, err := r.readFrame(conn)
+				if f.bits == close8 {
+					f.payload = f.payload[:2]
+				}
+				if err != nil || f != want {
+					t.Errorf("%s, %s: %s, %v, want %s", r.name, name, f, err, want)
+				}
+			}
+			conn.Close()
+			<-done
+			if err := tr.Write(burst("[3]")); err == nil {
+				t.Errorf("%s, %s: Write after Close = nil", r.name, name)
+			}
 		}
 	}
 }
@@ -95,7 +147,7 @@ func TestCloseDuringMessage(t *testing.T) {
 func TestFarewellIsHeard(t *testing.T) {
 	for range 10 {
 		a, b := dialled(t, &Options{MaxMessage: 1000})
-		failed := reading(b)
+		failed := readingThenClosing(b)
 		large := burst(string(make([]byte, 2<<20)))
 		wrote := make(chan error, 1)
 		go func() { wrote <- a.Write(large) }()
@@ -106,7 +158,6 @@ func TestFarewellIsHeard(t *testing.T) {
 		<-wrote
 		<-failed
 		a.Close()
-		b.Close()
 	}
 }
 

@@ -23,7 +23,7 @@ func (t *Transport) tick() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.ending:
+	case t.cause != nil:
 	case t.settings.pong < 0:
 		t.queueLocked(control{op: opPing})
 		t.timer.Reset(t.settings.ping)

@@ -18,8 +18,8 @@ const maxFragments = 1024
 //
 // After the peer has closed with 1000, 1001 or no code it returns io.EOF, with another code a *[CloseError]; a connection
 // that ends without a closing handshake is a CloseError with [CloseAbnormal]. What the peer did wrong is a final
-// *jsonrpc.FrameError, and the peer is told by a close frame. After Close it returns jsonrpc.ErrClosed. Every
-// error is final and is returned again.
+// *jsonrpc.FrameError. After Close it returns jsonrpc.ErrClosed. Every error is final and is returned again. The
+// peer's close frame, and its mistakes, are answered with one by Close: until then answers can still be written.
 func (t *Transport) Read() (payload []byte, more bool, err error) {
 	t.reading.Lock()
 	defer t.reading.Unlock()

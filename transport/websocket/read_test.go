@@ -196,6 +196,7 @@ func TestPeerCloses(t *testing.T) {
 					t.Errorf("%s, %s: Read = %v, want %v", r.name, c.name, err, c.want)
 				}
 			}
+			tr.Close()
 			if err := tr.Write(burst("1")); err == nil || errors.Is(err, io.EOF) {
 				t.Errorf("%s, %s: Write = %v, want an error that is no end of file", r.name, c.name, err)
 			}

@@ -214,8 +214,8 @@ func TestFrameTimeout(t *testing.T) {
 					}
 				}()
 				f, err := r.readFrame(far)
-				if err != nil || f.bits != close8 || f.payload[:2] != closing(1008, "") || time.Since(start) != 30*time.Second {
-					t.Errorf("after %v: %s, %v, want 1008 after 30s", time.Since(start), f, err)
+				if err != nil || f.bits != close8 || f.payload[:2] != closing(1008, "") || time.Since(start) != 31*time.Second {
+					t.Errorf("after %v: %s, %v, want 1008 after 31s, since nobody calls Close", time.Since(start), f, err)
 				}
 				if f, ok := errors.AsType[*jsonrpc.FrameError](<-failed); !ok || !f.Final {
 					t.Errorf("Read = %v, want a final FrameError", f)

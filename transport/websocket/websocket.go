@@ -32,7 +32,8 @@ type Options struct {
 	// must be in Read to hear the peer. There is one ping on the way at a time.
 	PongTimeout time.Duration
 
-	// CloseTimeout bounds the closing handshake. Zero means 1 s.
+	// CloseTimeout bounds the closing handshake, and how long after the peer's close frame, or its mistake, a connection is
+	// kept open for answers if nobody calls Close. Zero means 1 s.
 	CloseTimeout time.Duration
 
 	// Subprotocols are offered by Dial, the best first, and understood by Upgrade, which takes the first of
@@ -103,7 +104,7 @@ type Transport struct {
 	reading sync.Mutex // held by Read, then by the farewell; guards in
 	in      reader
 	heard   atomic.Bool // bytes have come since the last ping
-	over    atomic.Bool // ending, for readers without the lock
+	over    atomic.Bool // cause is set; for Read, without the lock
 
 	turn chan struct{} // full while somebody writes to conn; its holder owns torn
 	torn bool          // a frame was cut off, so none can follow
@@ -111,8 +112,9 @@ type Transport struct {
 	mu       sync.Mutex // guards what follows
 	controls []control  // wait for the next write
 	flushing bool       // a goroutine is on its way to write them
-	ending   bool       // the farewell has begun: nothing but a close frame is written any more
-	cause    error      // why; what Read returns from then on
+	cause    error      // why nothing is read any more; nil while something is
+	last     farewell   // what follows from it
+	ending   bool       // and has begun: nothing but a close frame is written any more
 	waiting  bool       // for the answer to a ping
 	timer    *time.Timer
 
