@@ -89,6 +89,27 @@ func TestUnwanted(t *testing.T) {
 	}
 }
 
+// A dependency that nobody has written a sentence about is not reviewed.
+func TestEveryDependencyIsExplained(t *testing.T) {
+	page, err := os.ReadFile("docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+/\S+) v\S+$`).FindAllSubmatch(mod, -1) // what is "// indirect" ends otherwise
+	if len(found) < 3 {
+		t.Fatalf("found %d dependencies in go.mod", len(found))
+	}
+	for _, m := range found {
+		if !bytes.Contains(page, []byte("`"+string(m[1])+"`")) {
+			t.Errorf("%s stands in go.mod and not in docs/dependencies.md: what does it save, what does it cost, who keeps it?", m[1])
+		}
+	}
+}
+
 // Every package says in its first sentence what it is, and shows it in an example that runs.
 func TestEveryPackageExplainsItself(t *testing.T) {
 	all := goFiles(t)
