@@ -156,8 +156,8 @@ func TestFarewellIsHeard(t *testing.T) {
 			t.Fatalf("Read = %v, want 1009", err)
 		}
 		<-wrote
-		<-failed
 		a.Close()
+		<-failed
 	}
 }
 

@@ -32,6 +32,7 @@ func TestIdle(t *testing.T) {
 		defer func() { done <- struct{}{} }()
 		for {
 			if _, _, err := tr.Read(); err != nil {
+				tr.Close()
 				return
 			}
 			got <- struct{}{}
