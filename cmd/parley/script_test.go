@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each command under the race detector takes a second more
 			return startDemo(nil, env.Setenv, env.Defer)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "demo": demoWith, "certify": certify},

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// FuzzParams: words become valid JSON, an object or a list, or a usage error; never anything else.
+func FuzzParams(f *testing.F) {
+	for _, seed := range []string{"42 23", "a=b c:=1", "hello \"x\"", "a:=", "a=@", "=", ":=", "{\"a\":1} x", "1 a=1", "\xff", "a=\xff"} {
+		f.Add(seed)
+	}
+	dir := f.TempDir() // so that name=@file finds nothing of ours
+	f.Fuzz(func(t *testing.T, line string) {
+		a := &app{stdin: strings.NewReader("")}
+		words := strings.Split(strings.ReplaceAll(line, "@", "@"+filepath.Join(dir, "x")), " ")
+		params, err := a.parseParams(words)
+		if err != nil {
+			if exitCode(err) != exitUsage {
+				t.Errorf("parseParams(%q) = %v, exit code %d, want %d", words, err, exitCode(err), exitUsage)
+			}
+			return
+		}
+		if _, err := jsonrpc.ParseRaw(params); err != nil || kind(params) != '[' && kind(params) != '{' {
+			t.Errorf("parseParams(%q) = %s, which is no params: %v", words, params, err)
+		}
+	})
+}
+
+// FuzzPretty: what is printed means the same, digit for digit, and holds nothing that moves a cursor.
+func FuzzPretty(f *testing.F) {
+	scripts, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		f.Fatalf("there are no seeds: %v", err)
+	}
+	object := regexp.MustCompile(`(?m)^[\[{].*$`)
+	for _, name := range scripts {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, seed := range object.FindAll(text, -1) {
+			f.Add(seed)
+		}
+	}
+	f.Add([]byte(`{"a":[1.0,-0,1e400,"\ud800","\u0000` + "\u009b\u202e\x7f" + `",{}],"":[[]]}`))
+	f.Add([]byte(strings.Repeat("[", 900) + strings.Repeat("]", 900)))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		value, err := jsonrpc.ParseRaw(text)
+		if err != nil {
+			return
+		}
+		for _, print := range []func([]byte, jsonrpc.Raw, palette) []byte{appendPretty, appendCompact} {
+			out := print(nil, value, palette{})
+			if _, err := jsonrpc.ParseRaw(out); err != nil {
+				t.Fatalf("%s is printed as %s, which is no JSON: %v", value, out, err)
+			}
+			if got, want := tokens(t, out), tokens(t, value); !cmp.Equal(got, want) {
+				t.Errorf("%s is printed as %s, which means something else", value, out)
+			}
+			for _, r := range string(out) {
+				if hidden(r) && r != '\n' {
+					t.Errorf("%s is printed with %U in it", value, r)
+				}
+			}
+		}
+	})
+}
+
+// tokens is what a JSON text says: marks, numbers as written, texts as meant.
+func tokens(t *testing.T, text []byte) (list []any) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	for depth := 0; len(list) == 0 || depth > 0; {
+		token, err := d.Token()
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		switch token {
+		case json.Delim('['), json.Delim('{'):
+			depth++
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
+		list = append(list, token)
+	}
+	return list
+}
+
+// FuzzBatch: a file becomes messages or a usage error.
+func FuzzBatch(f *testing.F) {
+	for _, seed := range []string{`{"method":"a"}`, "{\"method\":\"a\"}\n\n{\"method\":\"b\",\"notify\":true}", `[{"jsonrpc":"2.0","method":"a","id":1}]`, `[1]`, `{"method":"a","id":2}` + "\n" + `{"method":"b"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		items, results, err := parseBatch(text)
+		if err != nil {
+			if exitCode(err) != exitUsage {
+				t.Errorf("parseBatch(%q) = %v, want a usage error", text, err)
+			}
+			return
+		}
+		if len(items) == 0 || len(items) != len(results) {
+			t.Errorf("parseBatch(%q) makes %d messages and %d results", text, len(items), len(results))
+		}
+		for i, item := range items {
+			if item.Method == "" || item.Notify != item.ID.IsZero() {
+				t.Errorf("parseBatch(%q): message %d is %+v", text, i+1, item)
+			}
+		}
+	})
+}
+
+// FuzzTrace: whatever goes over the wire, a trace file is one JSON object per line, and a line for people is one line.
+func FuzzTrace(f *testing.F) {
+	for _, seed := range []string{`{"jsonrpc":"2.0","id":1,"method":"a"}`, "{\"jsonrpc\":\n\"2.0\",\"id\":1,\"result\":\"\u009b\"}", "\xff\n", `[{"id":1,"error":{"code":1e99}},1]`, ""} {
+		f.Add([]byte(seed), true)
+	}
+	f.Fuzz(func(t *testing.T, payload []byte, out bool) {
+		var people, file bytes.Buffer
+		frame := parley.Frame{Time: time.Unix(0, 0), Out: out, Payload: payload}
+		(&tracer{w: &people, asLines: true, waiting: make(map[waitKey]sent)}).see(frame)
+		(&tracer{w: &file}).see(frame)
+		if line := file.Bytes(); bytes.Count(line, []byte("\n")) != 1 || !json.Valid(line) || !utf8.Valid(line) {
+			t.Errorf("%q is recorded as %q", payload, line)
+		}
+		for line := range strings.Lines(people.String()) {
+			if strings.IndexFunc(strings.TrimSuffix(line, "\n"), hidden) >= 0 || !strings.HasPrefix(line, "→ ") && !strings.HasPrefix(line, "← ") {
+				t.Errorf("%q is told as %q", payload, line)
+			}
+		}
+	})
+}
