@@ -21,7 +21,13 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serveOnStdio) != "" {
+		serveStdio()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // testTime bounds what a test waits for. It is far above what anything takes, and below the test's own limit.
 const testTime = 20 * time.Second

@@ -341,6 +341,9 @@ func (k *Asker) deliver(m *message, payload []byte) bool {
 	k.mu.Lock()
 	w := k.find(m.id)
 	if w == nil {
+		w = k.onlyOne(m)
+	}
+	if w == nil {
 		refused := k.refusedBatch(m)
 		k.mu.Unlock()
 		if refused == nil {
@@ -369,6 +372,15 @@ func (k *Asker) deliver(m *message, payload []byte) bool {
 	}
 	w.finish()
 	return true
+}
+
+// onlyOne returns the call that an error for nobody in particular must be about: the only one that waits. It is what a peer says
+// of a request that it could not read, for instance because of its size. The lock is held.
+func (k *Asker) onlyOne(m *message) *waiter {
+	if k.count != 1 || len(k.batches) > 0 || m.kind != kindResponse || !m.id.IsNull() || m.err.absent() {
+		return nil
+	}
+	return k.waiting()[0]
 }
 
 // refusedBatch takes the oldest batch out of the table if m is an error for nobody in particular: it is what a peer

@@ -431,3 +431,26 @@ func TestErrorFromThePeer(t *testing.T) {
 		t.Errorf("%#v", e)
 	}
 }
+
+// An error with id null is about a request that the peer could not read. With one call in flight, it can only be that one's.
+func TestErrorForNobodyInParticular(t *testing.T) {
+	w, c := serveWire(t, serving(specMux()))
+	done := make(chan error, 2)
+	call := func(method string) { done <- c.Call(context.Background(), method, nil, nil) }
+	go call("a")
+	w.want(`{"jsonrpc":"2.0","method":"a","id":1}`)
+	w.send(invalid)
+	if err := <-done; !errors.Is(err, ErrInvalidRequest) {
+		t.Errorf("a: %v", err)
+	}
+	go call("b")
+	w.want(`{"jsonrpc":"2.0","method":"b","id":2}`)
+	go call("c")
+	w.want(`{"jsonrpc":"2.0","method":"c","id":3}`)
+	w.send(invalid, `{"jsonrpc":"2.0","result":1,"id":3}`, `{"jsonrpc":"2.0","result":1,"id":2}`)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// serveOnStdio is set for a copy of the test program that is a server on stdio.
+const serveOnStdio = "PARLEY_TEST_SERVE_STDIO"
+
+// bothWays has methods for two sides that load each other.
+func bothWays() *jsonrpc.Mux {
+	m := new(jsonrpc.Mux)
+	m.Add("after", jsonrpc.Func(func(ctx context.Context, in struct {
+		N  int `json:"n"`
+		Ms int `json:"ms"`
+	}) (int, error) {
+		select {
+		case <-time.After(time.Duration(in.Ms) * time.Millisecond):
+			return in.N, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}))
+	m.Add("down", jsonrpc.PeerFunc(func(ctx context.Context, p jsonrpc.Peer, in []int) (int, error) {
+		if in[0] == 0 {
+			return 1, nil
+		}
+		below, err := jsonrpc.Call[int](ctx, p, "down", []int{in[0] - 1})
+		return below + 1, err
+	}))
+	m.Add("length", jsonrpc.Func(func(_ context.Context, in []string) (int, error) { return len(in[0]), nil }))
+	m.Add("turn", jsonrpc.PeerFunc(func(ctx context.Context, p jsonrpc.Peer, in []int) (int, error) { // the server begins
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		sum := 0
+		for range in[0] {
+			wait.Go(func() {
+				if n, err := jsonrpc.Call[int](ctx, p, "down", []int{in[1]}); err == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					sum += n
+				}
+			})
+		}
+		wait.Wait()
+		return sum, nil
+	}))
+	return m
+}
+
+// serveStdio is what the copy of the test program does.
+func serveStdio() {
+	m := bothWays()
+	m.Add("kill", jsonrpc.Func(func(context.Context, struct{}) (any, error) {
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			return nil, err
+		}
+		return nil, self.Kill()
+	}))
+	l := &Listener{Handler: m, Mode: m.Mode, Limits: jsonrpc.Limits{Pending: 10_000}}
+	s, err := l.Listen(context.Background(), Target{Scheme: "stdio"})
+	if err == nil {
+		err = s.Serve(context.Background())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// eachDuplex runs f with a client of every carrier on which both sides speak.
+func eachDuplex(t *testing.T, f func(t *testing.T, c *Client)) {
+	mux := bothWays()
+	l := &Listener{Handler: mux, Mode: mux.Mode, Limits: jsonrpc.Limits{Pending: 10_000}}
+	var targets []Target
+	dir, err := os.MkdirTemp("", "parley") // short: the path of a Unix socket has room for 108 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for _, text := range []string{"tcp://127.0.0.1:0", "tcp://127.0.0.1:0?framing=header", "unix:" + filepath.Join(dir, "s"), "ws://127.0.0.1:0/rpc", "sse+http://127.0.0.1:0/sse"} {
+		target, err := ParseTarget(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets = append(targets, target)
+	}
+	s, err := l.Listen(t.Context(), targets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(context.Background()) }()
+	t.Cleanup(func() {
+		_ = s.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := Command(self)
+	t.Setenv(serveOnStdio, "1")
+	for _, target := range append(s.Targets(), child) {
+		name := target.Scheme
+		if target.Framing != 0 {
+			name += "-header"
+		}
+		t.Run(name, func(t *testing.T) {
+			d := &Dialer{Back: mux, Mode: mux.Mode, Limits: jsonrpc.Limits{Pending: 10_000}}
+			c, err := d.Dial(t.Context(), target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			f(t, c)
+		})
+	}
+}
+
+// A thousand calls on one connection, answered in any order: each caller gets its own answer, and nobody waits for the slow.
+func TestAThousandCallsOnOneConnection(t *testing.T) {
+	eachDuplex(t, func(t *testing.T, c *Client) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		slow := make(chan error, 1)
+		go func() { slow <- c.Call(ctx, "after", []int{0, 600_000}, nil) }()
+		var wait sync.WaitGroup
+		for i := range 1000 {
+			wait.Go(func() {
+				var got int
+				item := jsonrpc.Item{Method: "after", Params: map[string]int{"n": i, "ms": rand.IntN(20)}, Result: &got}
+				switch i % 4 { // ids of every kind, all in flight together
+				case 1:
+					item.ID = jsonrpc.StringID(strconv.Itoa(i))
+				case 2:
+					item.ID, _ = jsonrpc.ParseID([]byte(strconv.Itoa(i) + ".0"))
+				case 3:
+					item.ID, _ = jsonrpc.ParseID([]byte("9007199254740993" + fmt.Sprintf("%04d", i)))
+				}
+				if err := c.Do(t.Context(), &item); err != nil || got != i {
+					t.Errorf("call %d: %d, %v", i, got, err)
+				}
+			})
+		}
+		wait.Wait()
+		select {
+		case <-slow:
+			t.Error("the slow call was done before the others")
+		default:
+		}
+		cancel()
+		<-slow
+	})
+}
+
+// A thousand calls from each side at once, each calling back three deep, with the same numbers as ids on both sides.
+func TestAThousandPairsThreeDeep(t *testing.T) {
+	eachDuplex(t, func(t *testing.T, c *Client) {
+		const pairs, depth = 1000, 3
+		theirs := make(chan int, 1)
+		go func() {
+			sum, err := jsonrpc.Call[int](t.Context(), c, "turn", []int{pairs, depth})
+			if err != nil {
+				t.Error(err)
+			}
+			theirs <- sum
+		}()
+		var wait sync.WaitGroup
+		for range pairs {
+			wait.Go(func() {
+				got, err := jsonrpc.Call[int](t.Context(), c, "down", []int{depth})
+				if err != nil || got != depth+1 {
+					t.Errorf("down = %d, %v", got, err)
+				}
+			})
+		}
+		wait.Wait()
+		if sum := <-theirs; sum != pairs*(depth+1) {
+			t.Errorf("the server's calls: %d, want %d", sum, pairs*(depth+1))
+		}
+	})
+}
+
+// A large message is taken up to the limit, and one over it is refused without an end of the process.
+func TestLargeMessages(t *testing.T) {
+	eachDuplex(t, func(t *testing.T, c *Client) {
+		got, err := jsonrpc.Call[int](t.Context(), c, "length", []string{strings.Repeat("x", 4_000_000)})
+		if err != nil || got != 4_000_000 {
+			t.Errorf("length = %d, %v", got, err)
+		}
+		if err := c.Call(t.Context(), "length", []string{strings.Repeat("x", 5_000_000)}, nil); err == nil || errors.Is(err, jsonrpc.ErrTimeout) {
+			t.Errorf("five million bytes: %v", err)
+		}
+	})
+}
+
+// A process that is killed while it works fails the calls that wait for it, with the reason.
+func TestAChildIsKilledInMidCall(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(serveOnStdio, "1")
+	c, err := new(Dialer).Dial(t.Context(), Command(self))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	done := make(chan error, 10)
+	for range 10 {
+		go func() { done <- c.Call(context.Background(), "after", []int{1, 60_000}, nil) }()
+	}
+	go func() { _ = c.Call(context.Background(), "kill", nil, nil) }() // it fails like the others
+	for range 10 {
+		err := <-done
+		if err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("a call in flight: %v", err)
+		}
+	}
+	start := time.Now()
+	if err := c.Call(t.Context(), "after", []int{1, 0}, nil); err == nil || time.Since(start) > time.Second {
+		t.Errorf("a later call: %v after %v", err, time.Since(start))
+	}
+}
