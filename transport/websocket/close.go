@@ -59,22 +59,36 @@ func (e *CloseError) Unwrap() error {
 	return nil
 }
 
-// Close ends the connection with code 1000. It waits for the closing handshake, at most [Options.CloseTimeout], and
-// unblocks Read at once and Write within that time. It is safe to call from anywhere, more than once; all calls wait
-// and return nil.
+// Close ends the connection with code 1000, or what [Transport.SetClose] says. It waits for the closing handshake, at most
+// [Options.CloseTimeout], and unblocks Read at once and Write within that time. It is safe to call from anywhere, more
+// than once; all calls wait and return nil.
 func (t *Transport) Close() error {
-	return t.CloseWith(CloseNormal, "")
+	t.mu.Lock()
+	_ = t.partLocked(t.goodbye, jsonrpc.ErrClosed) // an earlier cause holds
+	t.mu.Unlock()
+	<-t.done
+	return nil
 }
 
 // CloseWith is Close with a code and a reason, which is cut to 123 bytes: 1001 when a server stops, 1008 for a rule that was
 // broken, 1013 for a peer that reads too slowly. It fails only for a code that may not be sent, and then does nothing.
 // If the peer was first, or broke the rules, the code is not sent.
 func (t *Transport) CloseWith(code Code, reason string) error {
+	if err := t.SetClose(code, reason); err != nil {
+		return err
+	}
+	return t.Close()
+}
+
+// SetClose sets the code and the reason of a later Close, for who does not call Close itself: a server that
+// stops sets 1001 and lets the Conn close when its calls are done. It fails for a code that may not be sent.
+func (t *Transport) SetClose(code Code, reason string) error {
 	if !code.sendable() {
 		return fmt.Errorf("websocket: close code %d must not be sent", code)
 	}
-	_ = t.part(farewell{kind: asking, code: code, reason: reason}, jsonrpc.ErrClosed) // somebody else's cause is not ours to report
-	<-t.done
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.goodbye = farewell{kind: asking, code: code, reason: reason}
 	return nil
 }
 

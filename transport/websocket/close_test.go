@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"testing"
@@ -161,10 +162,31 @@ func TestFarewellIsHeard(t *testing.T) {
 	}
 }
 
+// TestSetClose: a Conn that is shut down says what its owner has set.
+func TestSetClose(t *testing.T) {
+	for _, r := range roles {
+		tr, tape := r.tape(t, nil)
+		if err := tr.SetClose(CloseGoingAway, "stopping"); err != nil || len(tape.Written()) > 0 {
+			t.Errorf("%s: SetClose = %v, wrote % x", r.name, err, tape.Written())
+		}
+		conn := jsonrpc.NewConn(tr)
+		if err := conn.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f, err := r.readFrame(bytes.NewReader(tape.Written()))
+		if want := (rawFrame{close8, closing(1001, "stopping")}); err != nil || f != want {
+			t.Errorf("%s: %s, %v, want %s", r.name, f, err, want)
+		}
+	}
+}
+
 func TestCloseWithBadCode(t *testing.T) {
 	for _, code := range []Code{0, 999, 1004, CloseNoStatus, CloseAbnormal, 1015, 2000, 5000} {
 		for _, r := range roles {
 			tr, tape := r.tape(t, nil)
+			if tr.SetClose(code, "") == nil {
+				t.Errorf("%s: SetClose(%d) = nil", r.name, code)
+			}
 			if err := tr.CloseWith(code, ""); err == nil || len(tape.Written()) > 0 || tape.Closed() {
 				t.Errorf("%s: CloseWith(%d) = %v, wrote % x", r.name, code, err, tape.Written())
 			}

@@ -21,6 +21,9 @@ const maxFragments = 1024
 // *jsonrpc.FrameError. After Close it returns jsonrpc.ErrClosed. Every error is final and is returned again. The
 // peer's close frame, and its mistakes, are answered with one by Close: until then answers can still be written.
 func (t *Transport) Read() (payload []byte, more bool, err error) {
+	if t.over.Load() { // the lock may be the farewell's
+		return nil, false, t.why()
+	}
 	t.reading.Lock()
 	defer t.reading.Unlock()
 	for {

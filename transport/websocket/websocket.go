@@ -113,7 +113,8 @@ type Transport struct {
 	controls []control  // wait for the next write
 	flushing bool       // a goroutine is on its way to write them
 	cause    error      // why nothing is read any more; nil while something is
-	last     farewell   // what follows from it
+	goodbye  farewell   // what Close says
+	last     farewell   // what follows from cause
 	ending   bool       // and has begun: nothing but a close frame is written any more
 	waiting  bool       // for the answer to a ping
 	timer    *time.Timer
@@ -131,6 +132,7 @@ func newTransport(conn net.Conn, client bool, o *Options, protocol string, rest 
 		settings: o.settings(client),
 		turn:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
+		goodbye:  farewell{kind: asking, code: CloseNormal},
 	}
 	t.in.init(conn, rest)
 	t.keepAlive()
