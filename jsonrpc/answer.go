@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -145,7 +146,7 @@ func (j *job) free() {
 	j.req = Request{}
 	j.task = task{}
 	j.origin = origin{}
-	j.ctx, j.run = nil, nil
+	j.ctx, j.run, j.mode = nil, nil, 0
 	jobs.Put(j)
 }
 
@@ -176,7 +177,7 @@ func (a *Answerer) Answer(ctx context.Context, dst, payload []byte, x *Exchange)
 	}
 	a.prepare(j, m, payload, x)
 	if e := a.refuse(&j.req); e != nil {
-		return a.appendOutcome(dst, &j.req, m.version, nil, e)
+		return appendRefusal(dst, &j.req, m.version, e), e
 	}
 	if a.isCancel(&j.req) {
 		a.cancelNamed(j.req.Params)
@@ -215,16 +216,13 @@ func (a *Answerer) takeResponse(k *Asker, m *message, payload []byte) {
 
 // prepare turns a parsed message into the request of j.
 func (a *Answerer) prepare(j *job, m *message, payload []byte, x *Exchange) {
-	method := a.names.intern(m.method.of(payload))
+	method, mode := a.method(m.method.of(payload))
 	j.req = Request{ID: m.id, Method: method, Params: m.params.of(payload), origin: &j.origin}
 	if m.kind == kindNotification {
 		j.req.ID = ID{}
 	}
-	j.origin = origin{a: a, x: x}
-	j.mode = 0
-	if a.Mode != nil {
-		j.mode = a.Mode(method)
-	}
+	j.origin.a, j.origin.x = a, x // the rest is empty
+	j.mode = mode
 }
 
 // refuse returns why a request is not even looked at.
@@ -261,32 +259,52 @@ func (a *Answerer) admit(ctx context.Context, j *job, m *message, x *Exchange) {
 }
 
 // execute runs the handler of j and appends its response to dst, nothing for a notification.
-func (a *Answerer) execute(j *job, v Version, dst []byte) (out []byte, e *Error) {
-	req := &j.req
-	start := len(dst)
+func (a *Answerer) execute(j *job, v Version, dst []byte) ([]byte, *Error) {
+	if j.req.IsNotification() {
+		if _, e := a.result(j, nil); e != nil && e.Code != CodeMethodNotFound && e.Code != CodeInternalError { // those are ignored, and reported
+			a.report("notification", &HandlerError{j.req.Method, e})
+		}
+		return dst, nil
+	}
+	out, e := a.result(j, appendResultHead(dst, v))
+	if e != nil {
+		return AppendError(dst, v, j.req.ID, e), e
+	}
+	return appendResultTail(out, v, j.req.ID), nil
+}
+
+// result runs the handler of j and appends its encoded result to dst. Handler and encoder may panic.
+func (a *Answerer) result(j *job, dst []byte) (out []byte, e *Error) {
 	defer func() {
 		if value := recover(); value != nil {
 			a.settle(j)
-			out, e = a.appendPanic(dst[:start], req, v, value)
+			out, e = dst, a.panicked(j.req.Method, value)
 		}
 	}()
-	if j.run != nil {
+	if j.run != nil && a.Gate != nil {
 		if !a.Gate.enter() {
-			return a.appendOutcome(dst, req, v, nil, faultBusy)
+			return dst, faultBusy
 		}
 		defer a.Gate.leave()
 	}
 	if x := j.origin.x; x.Check != nil {
-		if err := x.Check(j.ctx, req); err != nil {
-			return a.appendOutcome(dst, req, v, nil, a.outcome(j, err))
+		if err := x.Check(j.ctx, &j.req); err != nil {
+			return dst, a.outcome(j, err)
 		}
 	}
-	result, err := a.Handler.Handle(j.ctx, req)
+	result, err := a.Handler.Handle(j.ctx, &j.req)
 	a.settle(j)
 	if err != nil {
-		return a.appendOutcome(dst, req, v, nil, a.outcome(j, err))
+		return dst, a.outcome(j, err)
 	}
-	return a.appendOutcome(dst, req, v, result, nil)
+	if j.req.IsNotification() {
+		return dst, nil
+	}
+	if out, err = appendValue(dst, result); err != nil {
+		a.report("encode", &HandlerError{j.req.Method, err})
+		return dst, ErrInternal
+	}
+	return out, nil
 }
 
 // settle ends the peer of a request before the answer is queued, so that nothing the handler sends can follow it.
@@ -350,35 +368,21 @@ func (a *Answerer) outcome(j *job, err error) *Error {
 	return ErrInternal
 }
 
-// appendOutcome encodes the response to req, or nothing if nobody waits for one.
-func (a *Answerer) appendOutcome(dst []byte, req *Request, v Version, result any, e *Error) ([]byte, *Error) {
+// appendRefusal appends the error that answers req without a look at its method, nothing for a notification.
+func appendRefusal(dst []byte, req *Request, v Version, e *Error) []byte {
 	if req.IsNotification() {
-		if e != nil && e != ErrMethodNotFound {
-			a.report("notification", &HandlerError{req.Method, e})
-		}
-		return dst, nil
+		return dst
 	}
-	if e == nil {
-		out, err := AppendResult(dst, v, req.ID, result)
-		if err == nil {
-			return out, nil
-		}
-		a.report("encode", &HandlerError{req.Method, err})
-		dst, e = out, ErrInternal
-	}
-	return AppendError(dst, v, req.ID, e), e
+	return AppendError(dst, v, req.ID, e)
 }
 
-func (a *Answerer) appendPanic(dst []byte, req *Request, v Version, value any) ([]byte, *Error) {
-	p := &PanicError{Method: req.Method, Value: value, Stack: debug.Stack(), Reference: panics.Add(1)}
+// panicked reports a panic and returns what the peer learns of it.
+func (a *Answerer) panicked(method string, value any) *Error {
+	p := &PanicError{Method: method, Value: value, Stack: debug.Stack(), Reference: panics.Add(1)}
 	a.report("panic", p)
-	if req.IsNotification() {
-		return dst, nil
-	}
-	e := ErrInternal.WithData(struct {
+	return ErrInternal.WithData(struct {
 		Reference int64 `json:"reference"`
 	}{p.Reference})
-	return AppendError(dst, v, req.ID, e), e
 }
 
 // Cancel ends the context of the running requests with this id, with ErrPeerCancelled as cause, and reports whether there
@@ -407,11 +411,16 @@ func (a *Answerer) cancelNamed(params Raw) {
 	if len(params) == 0 || params[0] != '{' {
 		return
 	}
-	members(params, func(name []byte, value Raw) {
+	w := walk(params)
+	for {
+		name, value, ok := w.member()
+		if !ok {
+			return
+		}
 		if string(name) == a.Cancellation.Member && isScalarID(value) {
 			a.Cancel(idOf(value))
 		}
-	})
+	}
 }
 
 // endAll ends the contexts of all running requests.
@@ -519,11 +528,16 @@ func (a *Answerer) waitIdle(ctx context.Context) error {
 	}
 }
 
-// A nameTable keeps the method names that were seen, so that each costs one allocation in all. A string over a pooled
-// buffer would change under whoever logs it.
+// A nameTable keeps the method names that were seen, so that each costs one allocation in all, and their modes. A string
+// over a pooled buffer would change under whoever logs it.
 type nameTable struct {
-	mu    sync.RWMutex
-	names map[string]string
+	known atomic.Pointer[map[string]method] // never changed once it is here
+	mu    sync.Mutex                        // held to replace it
+}
+
+type method struct {
+	name string
+	mode Mode
 }
 
 const (
@@ -531,27 +545,32 @@ const (
 	longestName = 64
 )
 
-// intern returns the method that the checked JSON string in text names.
-func (t *nameTable) intern(text []byte) string {
-	if len(text) > longestName || isEscaped(text) {
-		return textOf(text)
-	}
-	text = text[1 : len(text)-1]
-	t.mu.RLock()
-	name, ok := t.names[string(text)]
-	n := len(t.names)
-	t.mu.RUnlock()
-	if ok {
-		return name
-	}
-	name = string(text)
-	if n < mostNames {
-		t.mu.Lock()
-		if t.names == nil {
-			t.names = map[string]string{}
+// method returns the name in the checked JSON string text, and its mode. A mode that is not zero is not asked for again; a
+// method may still be added to a Mux after somebody called it.
+func (a *Answerer) method(text []byte) (string, Mode) {
+	t := &a.names
+	inner := text[1 : len(text)-1]
+	known := t.known.Load()
+	if known != nil {
+		if m, ok := (*known)[string(inner)]; ok {
+			if m.mode == 0 && a.Mode != nil {
+				m.mode = a.Mode(m.name)
+			}
+			return m.name, m.mode
 		}
-		t.names[name] = name
-		t.mu.Unlock()
 	}
-	return name
+	m := method{name: textOf(text)}
+	if a.Mode != nil {
+		m.mode = a.Mode(m.name)
+	}
+	if len(inner) <= longestName && !isEscaped(text) && (known == nil || len(*known) < mostNames) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		next := map[string]method{m.name: m}
+		if known = t.known.Load(); known != nil {
+			maps.Copy(next, *known)
+		}
+		t.known.Store(&next)
+	}
+	return m.name, m.mode
 }

@@ -165,7 +165,7 @@ func (b *batchRun) one(i int, j *job) int {
 			e = faultTooLarge
 		}
 		if e != nil {
-			out, _ = b.a.appendOutcome(j.out[:0], &j.req, m.version, nil, e)
+			out = appendRefusal(j.out[:0], &j.req, m.version, e)
 		} else {
 			out, _ = b.a.execute(j, m.version, j.out[:0])
 		}

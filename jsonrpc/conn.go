@@ -259,8 +259,7 @@ func (c *Conn) takeRequest(ctx context.Context, m *message, payload []byte) erro
 		}
 	}
 	if e := c.refuse(&j.req); e != nil {
-		out, _ := c.appendOutcome(c.held, &j.req, m.version, nil, e)
-		c.answer(out)
+		c.answer(appendRefusal(c.held, &j.req, m.version, e))
 		j.free()
 		return nil
 	}
@@ -293,8 +292,7 @@ func (c *Conn) takeRequest(ctx context.Context, m *message, payload []byte) erro
 	if t.ordered {
 		return fmt.Errorf("jsonrpc: more than %d bytes of notifications wait: %w", c.limits.NotifyBytes, ErrBusy)
 	}
-	out, _ := c.appendOutcome(c.held, &j.req, m.version, nil, faultBusy)
-	c.answer(out)
+	c.answer(appendRefusal(c.held, &j.req, m.version, faultBusy))
 	return nil
 }
 

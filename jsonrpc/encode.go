@@ -35,42 +35,60 @@ func appendCall(dst []byte, v Version, method string, params any) ([]byte, error
 		dst = append(dst, `{"jsonrpc":"2.0","method":`...)
 	}
 	dst = appendString(dst, method)
-	raw, isRaw := params.(Raw)
-	switch {
-	case params != nil && !(isRaw && raw == nil):
-		var err error
-		dst = append(dst, `,"params":`...)
-		start := len(dst)
-		if dst, err = appendValue(dst, params); err != nil {
-			return dst, err
+	const member = `,"params":`
+	start := len(dst) + len(member)
+	dst, err := appendParams(append(dst, member...), v, params)
+	if err != nil {
+		return dst, err
+	}
+	if len(dst) == start { // none
+		dst = dst[:start-len(member)]
+		if v == Version1 {
+			dst = append(dst, `,"params":[]`...)
 		}
-		if c := dst[min(skipSpace(dst, start), len(dst)-1)]; c != '[' && (c != '{' || v == Version1) {
-			return dst, errParams
-		}
-	case v == Version1:
-		dst = append(dst, `,"params":[]`...)
 	}
 	return append(dst, idMember...), nil
+}
+
+// appendParams adds the text of params, nothing for nil.
+func appendParams(dst []byte, v Version, params any) ([]byte, error) {
+	if raw, ok := params.(Raw); params == nil || ok && raw == nil {
+		return dst, nil
+	}
+	start := len(dst)
+	dst, err := appendValue(dst, params)
+	if err != nil {
+		return dst, err
+	}
+	if c := dst[min(skipSpace(dst, start), len(dst)-1)]; c != '[' && (c != '{' || v == Version1) {
+		return dst, errParams
+	}
+	return dst, nil
 }
 
 var errParams = errors.New("jsonrpc: params must be an object or an array (JSON-RPC 2.0, section 4.2)")
 
 // AppendResult adds the response that holds result to dst.
 func AppendResult(dst []byte, v Version, id ID, result any) ([]byte, error) {
-	start := len(dst)
-	if v == Version1 {
-		dst = append(dst, `{"result":`...)
-	} else {
-		dst = append(dst, `{"jsonrpc":"2.0","result":`...)
-	}
-	dst, err := appendValue(dst, result)
+	out, err := appendValue(appendResultHead(dst, v), result)
 	if err != nil {
-		return dst[:start], err
+		return dst, err
 	}
+	return appendResultTail(out, v, id), nil
+}
+
+func appendResultHead(dst []byte, v Version) []byte {
+	if v == Version1 {
+		return append(dst, `{"result":`...)
+	}
+	return append(dst, `{"jsonrpc":"2.0","result":`...)
+}
+
+func appendResultTail(dst []byte, v Version, id ID) []byte {
 	if v == Version1 {
 		dst = append(dst, `,"error":null`...)
 	}
-	return append(id.Append(append(dst, idMember...)), '}'), nil
+	return append(id.Append(append(dst, idMember...)), '}')
 }
 
 // AppendError adds the response that holds e to dst.

@@ -63,6 +63,9 @@ type Field struct {
 	Type     reflect.Type
 	Required bool
 	Doc      string // from the jsonschema tag
+
+	plain    reflect.Kind // Int, Float64, String, Bool, or Slice for Raw; else Invalid
+	nullable bool
 }
 
 // Fields returns the parameters in the order of their positions: exactly what is taken. It is nil when In

@@ -1,9 +1,6 @@
 package jsonrpc
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // Local is a Peer whose answers come from a, in this process and on the caller's goroutine: no transport, no queue, no id
 // on a wire. What a's handlers ask their peer goes to back in the same way; nil means they cannot ask or notify.
@@ -12,11 +9,12 @@ func Local(a, back *Answerer) Peer {
 	if back != nil {
 		back.init()
 	}
-	return &local{a: a, back: back}
+	return &local{a: a, back: back, alone: &Exchange{}}
 }
 
 type local struct {
 	a, back *Answerer
+	alone   *Exchange // of calls whose handlers cannot talk back
 }
 
 func (l *local) Call(ctx context.Context, method string, params, result any) error {
@@ -28,7 +26,9 @@ func (l *local) Stream(ctx context.Context, method string, params, result any, o
 }
 
 func (l *local) Notify(ctx context.Context, method string, params any) error {
-	_, err := l.run(ctx, ID{}, method, params, nil, nil)
+	b := buffers.Get().(*buffer)
+	defer b.free()
+	_, err := l.run(ctx, ID{}, method, params, b, nil)
 	return err
 }
 
@@ -38,47 +38,56 @@ var localID = IntID(0)
 func (l *local) call(ctx context.Context, method string, params, result any, on func(*Request) error) error {
 	b := buffers.Get().(*buffer)
 	defer b.free()
-	out, err := l.run(ctx, localID, method, params, b, on)
+	text, err := l.run(ctx, localID, method, params, b, on)
 	if err != nil {
 		return err
 	}
-	var failure error
-	if e := Scan(out, func(m *Message) { failure = m.Decode(result) }); e != nil {
-		return fmt.Errorf("%w: %w", ErrBadResponse, e)
-	}
-	return failure
+	return decodeResult(text, result)
 }
 
-// run hands one request to the answering half and returns its response.
-func (l *local) run(ctx context.Context, id ID, method string, params any, b *buffer, on func(*Request) error) ([]byte, error) {
+// run hands one request to the answering half and returns the text of its result. Both lie in b.
+func (l *local) run(ctx context.Context, id ID, method string, params any, b *buffer, on func(*Request) error) (Raw, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	in := buffers.Get().(*buffer)
-	defer in.free()
+	a := l.a
+	a.active.Add(1)
+	defer a.done()
 	var err error
-	if id.IsZero() {
-		in.bytes, err = AppendNotification(in.bytes[:0], Version2, method, params)
-	} else {
-		in.bytes, err = AppendRequest(in.bytes[:0], Version2, id, method, params)
-	}
-	if err != nil {
+	if b.bytes, err = appendParams(b.bytes[:0], Version2, params); err != nil {
 		return nil, err
 	}
-	x := &Exchange{}
+	j := jobs.Get().(*job)
+	defer j.free()
+	j.req = Request{ID: id, Method: method, origin: &j.origin}
+	end := len(b.bytes)
+	if end > 0 {
+		if text := Raw(b.bytes[:end:end]); !isNull(text) {
+			j.req.Params = text
+		}
+	}
+	x := l.alone
 	if l.back != nil || on != nil {
 		s := &localSink{l: l, on: on}
-		x.Sink, x.Asker = s, &s.asker
+		x = &Exchange{Sink: s, Asker: &s.asker}
 	}
-	var dst []byte
-	if b != nil {
-		dst = b.bytes[:0]
+	j.origin.a, j.origin.x = a, x
+	if a.Mode != nil {
+		j.mode = a.Mode(method)
 	}
-	out, _ := l.a.Answer(ctx, dst, in.bytes, x)
-	if b != nil {
-		b.bytes = out
+	if e := a.refuse(&j.req); e != nil {
+		return nil, e
 	}
-	return out, nil
+	if j.ctx = ctx; j.mode&Quick == 0 {
+		a.admit(ctx, j, &message{}, x)
+	}
+	out, e := a.result(j, b.bytes)
+	b.bytes = out
+	a.finish(j)
+	if e != nil {
+		return nil, e
+	}
+	return Raw(out[end:]), nil
 }
 
 // localSink takes what a handler sends while it runs: its requests are answered before Send returns.

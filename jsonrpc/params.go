@@ -130,7 +130,8 @@ func (p *params) addFields(t reflect.Type, index []int) {
 				p.whole = true
 			}
 		}
-		p.fields = append(p.fields, Field{Name: name, Index: at, Type: f.Type, Required: required, Doc: f.Tag.Get("jsonschema")})
+		p.fields = append(p.fields, Field{Name: name, Index: at, Type: f.Type, Required: required, Doc: f.Tag.Get("jsonschema"),
+			plain: plainKind(f.Type), nullable: isNullable(f.Type)})
 	}
 }
 
@@ -205,24 +206,22 @@ func faultAt(pointer string, err error) *ParamFault {
 }
 
 func decodeSingle(text Raw, ptr any) *ParamFault {
+	wanted := &ParamFault{"", "want one param by position"}
 	if len(text) == 0 || text[0] != '[' {
-		return &ParamFault{"", "want one param by position"}
+		return wanted
 	}
-	n := 0
-	var fault *ParamFault
-	elements(text, func(i int, element Raw) {
-		if n++; i == 0 {
-			fault = faultAt("/0", decodeExactly(element, ptr))
-		}
-	})
-	if n != 1 {
-		return &ParamFault{"", "want one param by position"}
+	w := walk(text)
+	first, ok := w.element()
+	if !ok {
+		return wanted
 	}
-	return fault
+	if _, more := w.element(); more {
+		return wanted
+	}
+	return faultAt("/0", decodeExactly(first, ptr))
 }
 
 func (p *params) decodeStruct(text Raw, ptr any) *ParamFault {
-	v := reflect.ValueOf(ptr).Elem()
 	var few [8]bool // which fields were given
 	given := few[:]
 	if len(p.fields) > len(few) {
@@ -231,50 +230,16 @@ func (p *params) decodeStruct(text Raw, ptr any) *ParamFault {
 	var fault *ParamFault
 	switch {
 	case text == nil:
+	case p.whole:
+		fault = p.decodeWhole(text, ptr, given)
 	case text[0] == '[':
-		if p.whole {
-			return p.decodeWhole(text, ptr)
-		}
-		elements(text, func(i int, element Raw) {
-			switch {
-			case fault != nil:
-			case i >= len(p.fields):
-				fault = &ParamFault{"/" + strconv.Itoa(i), "want at most " + strconv.Itoa(len(p.fields)) + " params"}
-			default:
-				given[i] = true
-				fault = p.set(v, i, element, func() string { return "/" + strconv.Itoa(i) })
-			}
-		})
-		if fault == nil {
-			return p.missing(given)
-		}
-		return fault
+		fault = p.decodePositions(text, reflect.ValueOf(ptr).Elem(), given)
 	default:
-		if p.whole {
-			return p.decodeWhole(text, ptr)
-		}
-		members(text, func(name []byte, value Raw) {
-			i, known := p.byName[string(name)]
-			switch {
-			case fault != nil:
-			case !known:
-				fault = &ParamFault{pointerTo(name), "unknown member"}
-			case given[i]:
-				fault = &ParamFault{pointerTo(name), "member comes twice"}
-			default:
-				given[i] = true
-				fault = p.set(v, i, value, func() string { return pointerTo(name) })
-			}
-		})
+		fault = p.decodeNames(text, reflect.ValueOf(ptr).Elem(), given)
 	}
-	if fault == nil {
-		fault = p.missing(given)
+	if fault != nil {
+		return fault
 	}
-	return fault
-}
-
-// missing names the first required field that was not given.
-func (p *params) missing(given []bool) *ParamFault {
 	for i := range p.fields {
 		if f := &p.fields[i]; f.Required && !given[i] {
 			return &ParamFault{pointerTo([]byte(f.Name)), "is required"}
@@ -283,84 +248,146 @@ func (p *params) missing(given []bool) *ParamFault {
 	return nil
 }
 
+func (p *params) decodePositions(text Raw, v reflect.Value, given []bool) *ParamFault {
+	w := walk(text)
+	for i := 0; ; i++ {
+		element, ok := w.element()
+		if !ok {
+			return nil
+		}
+		if i >= len(p.fields) {
+			return p.tooMany()
+		}
+		given[i] = true
+		if fault := p.set(v, i, element); fault != nil {
+			fault.Pointer = "/" + strconv.Itoa(i) + fault.Pointer
+			return fault
+		}
+	}
+}
+
+func (p *params) tooMany() *ParamFault {
+	n := strconv.Itoa(len(p.fields))
+	return &ParamFault{"/" + n, "want at most " + n + " params"}
+}
+
+func (p *params) decodeNames(text Raw, v reflect.Value, given []bool) *ParamFault {
+	w := walk(text)
+	for {
+		name, value, ok := w.member()
+		if !ok {
+			return nil
+		}
+		i, known := p.byName[string(name)]
+		if !known {
+			return &ParamFault{pointerTo(name), "unknown member"}
+		}
+		if given[i] {
+			return &ParamFault{pointerTo(name), "member comes twice"}
+		}
+		given[i] = true
+		if fault := p.set(v, i, value); fault != nil {
+			fault.Pointer = pointerTo(name) + fault.Pointer
+			return fault
+		}
+	}
+}
+
 // decodeWhole leaves the object to the codec, since a tag asks for what only the codec knows. Positions get their names first.
-func (p *params) decodeWhole(text Raw, ptr any) *ParamFault {
-	given := make([]bool, len(p.fields))
+func (p *params) decodeWhole(text Raw, ptr any, given []bool) *ParamFault {
+	w := walk(text)
 	if text[0] == '[' {
 		named := []byte{'{'}
-		n := 0
-		elements(text, func(i int, element Raw) {
-			if n++; i < len(p.fields) {
-				given[i] = true
-				if i > 0 {
-					named = append(named, ',')
-				}
-				named = append(append(appendString(named, p.fields[i].Name), ':'), element...)
+		for i := 0; ; i++ {
+			element, ok := w.element()
+			if !ok {
+				break
 			}
-		})
-		if n > len(p.fields) {
-			return &ParamFault{"/" + strconv.Itoa(len(p.fields)), "want at most " + strconv.Itoa(len(p.fields)) + " params"}
+			if i >= len(p.fields) {
+				return p.tooMany()
+			}
+			given[i] = true
+			if i > 0 {
+				named = append(named, ',')
+			}
+			named = append(append(appendString(named, p.fields[i].Name), ':'), element...)
 		}
 		text = append(named, '}')
 	} else {
-		members(text, func(name []byte, _ Raw) {
+		for {
+			name, _, ok := w.member()
+			if !ok {
+				break
+			}
 			if i, known := p.byName[string(name)]; known {
 				given[i] = true
 			}
-		})
-	}
-	if fault := faultAt("", decodeExactly(text, ptr)); fault != nil {
-		return fault
-	}
-	return p.missing(given)
-}
-
-// set decodes one field. The plain kinds are read here, since a codec takes longer to set up than to read them.
-func (p *params) set(v reflect.Value, i int, text Raw, pointer func() string) *ParamFault {
-	f := &p.fields[i]
-	v = v.FieldByIndex(f.Index)
-	if isNull(text) {
-		switch v.Kind() {
-		case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
-		default:
-			if !f.Required {
-				return nil // null is as good as absent where absent is allowed
-			}
-			if shapeOf(f.Type) != shapeSelf {
-				return &ParamFault{pointer(), "want " + wanted(f.Type) + ", got null"}
-			}
 		}
 	}
-	switch v.Kind() {
-	case reflect.Int, reflect.Int64:
-		if n, ok := compactInt(text); ok && v.Type().PkgPath() == "" {
+	return faultAt("", decodeExactly(text, ptr))
+}
+
+// set decodes one field; the pointer of a fault counts from there. The plain kinds are read here, since a codec takes
+// longer to set up than to read them.
+func (p *params) set(v reflect.Value, i int, text Raw) *ParamFault {
+	f := &p.fields[i]
+	if len(f.Index) == 1 {
+		v = v.Field(f.Index[0])
+	} else {
+		v = v.FieldByIndex(f.Index)
+	}
+	if isNull(text) && !f.nullable {
+		if !f.Required {
+			return nil // null is as good as absent where absent is allowed
+		}
+		return &ParamFault{"", "want " + wanted(f.Type) + ", got null"}
+	}
+	switch f.plain {
+	case reflect.Int:
+		if n, ok := compactInt(text); ok {
 			v.SetInt(int64(n))
 			return nil
 		}
 	case reflect.Float64:
-		if n, ok := compactInt(text); ok && n < 1<<53 && v.Type().PkgPath() == "" {
+		if n, ok := compactInt(text); ok && n < 1<<53 {
 			v.SetFloat(float64(n))
 			return nil
 		}
 	case reflect.String:
-		if v.Type().PkgPath() == "" && text[0] == '"' && !isEscaped(text) {
+		if text[0] == '"' && !isEscaped(text) {
 			v.SetString(string(text[1 : len(text)-1]))
 			return nil
 		}
 	case reflect.Bool:
-		if v.Type().PkgPath() == "" && (text[0] == 't' || text[0] == 'f') {
+		if text[0] == 't' || text[0] == 'f' {
 			v.SetBool(text[0] == 't')
 			return nil
 		}
-	}
-	if v.Type() == reflect.TypeFor[Raw]() {
+	case reflect.Slice: // Raw
 		v.SetBytes(text.Clone())
 		return nil
 	}
-	if err := decodeExactly(text, v.Addr().Interface()); err != nil {
-		return faultAt(pointer(), err)
+	return faultAt("", decodeExactly(text, v.Addr().Interface()))
+}
+
+// plainKind returns the kind of a type that set reads itself, or Invalid.
+func plainKind(t reflect.Type) reflect.Kind {
+	switch t {
+	case reflect.TypeFor[int](), reflect.TypeFor[int64]():
+		return reflect.Int
+	case reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[bool](), reflect.TypeFor[Raw]():
+		return t.Kind()
 	}
-	return nil
+	return reflect.Invalid
+}
+
+// isNullable reports whether null is a value of t.
+func isNullable(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
+		return true
+	}
+	return shapeOf(t) == shapeSelf
 }
 
 // pointerTo makes a JSON pointer of one member name, cut to a length that is fit for an error.
@@ -376,41 +403,78 @@ func pointerTo(name []byte) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(string(name))
 }
 
-// elements calls f for each element of the array in text, which is valid JSON.
-func elements(text Raw, f func(i int, element Raw)) {
-	s := checkedBefore()
-	i := skipSpace(text, 1)
-	for n := 0; text[i] != ']'; n++ {
-		start := skipSpace(text, i)
-		end, _ := s.value(text, start) // valid already
-		f(n, text[start:end:end])
-		if i = skipSpace(text, end); text[i] == ',' {
+// A walker goes through the elements of an array, or the members of an object, in text that is known to be valid.
+type walker struct {
+	text Raw
+	at   int
+}
+
+func walk(text Raw) walker { return walker{text, skipSpace(text, 1)} }
+
+// element returns the next element of an array.
+func (w *walker) element() (Raw, bool) {
+	if w.text[w.at] == ']' {
+		return nil, false
+	}
+	return w.value(), true
+}
+
+// member returns the next member of an object. The name is unescaped.
+func (w *walker) member() (name []byte, value Raw, ok bool) {
+	if w.text[w.at] == '}' {
+		return nil, nil, false
+	}
+	start := w.at
+	w.at = skipString(w.text, start)
+	name = w.text[start+1 : w.at-1]
+	if isEscaped(name) {
+		name = unescape(nil, w.text[start:w.at])
+	}
+	w.at = skipSpace(w.text, skipSpace(w.text, w.at)+1) // past the colon
+	return name, w.value(), true
+}
+
+// value returns the value at the walker's place, and goes to the next one.
+func (w *walker) value() Raw {
+	start := w.at
+	end := skipValue(w.text, start)
+	if w.at = skipSpace(w.text, end); w.text[w.at] == ',' {
+		w.at = skipSpace(w.text, w.at+1)
+	}
+	return w.text[start:end:end]
+}
+
+// skipValue returns the index behind the value at b[i], which is known to be valid.
+func skipValue(b []byte, i int) int {
+	for level := 0; ; {
+		switch b[i] {
+		case '"':
+			i = skipString(b, i)
+		case '{', '[':
+			level++
+			i++
+		case '}', ']':
+			level--
+			i++
+		case ',', ':', ' ', '\t', '\r', '\n':
+			i++
+		default:
+			for i < len(b) && b[i] > ',' && b[i] != ':' && b[i] != ']' && b[i] != '}' || i < len(b) && b[i] == '+' {
+				i++
+			}
+		}
+		if level == 0 {
+			return i
+		}
+	}
+}
+
+// skipString returns the index behind the string at b[i], which is known to be valid.
+func skipString(b []byte, i int) int {
+	for i++; b[i] != '"'; i++ {
+		if b[i] == '\\' {
 			i++
 		}
 	}
-}
-
-// members calls f for each member of the object in text, which is valid JSON. The name is unescaped and valid until f returns.
-func members(text Raw, f func(name []byte, value Raw)) {
-	s := checkedBefore()
-	i := skipSpace(text, 1)
-	for text[i] != '}' {
-		end, _ := s.str(text, i) // valid already
-		name := []byte(text[i+1 : end-1])
-		if isEscaped(text[i:end]) {
-			name = unescape(nil, text[i:end])
-		}
-		start := skipSpace(text, skipSpace(text, end)+1) // past the colon
-		end, _ = s.value(text, start)
-		f(name, text[start:end:end])
-		if i = skipSpace(text, end); text[i] == ',' {
-			i = skipSpace(text, i+1)
-		}
-	}
-}
-
-// checkedBefore makes a scanner for text that is known to be valid.
-func checkedBefore() scanner {
-	const most = 1 << 30
-	return scanner{depth: most, tokens: most}
+	return i + 1
 }

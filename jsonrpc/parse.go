@@ -1,9 +1,6 @@
 package jsonrpc
 
-import (
-	"bytes"
-	"errors"
-)
+import "errors"
 
 // A span is a piece of the payload. Offsets stay right when the payload is copied, slices would not. The empty span
 // is an absent member.
@@ -158,21 +155,32 @@ func (p *parser) envelope(b []byte, i int) (int, error) {
 		if b[i] != '"' {
 			return i, s.fail(i, "expected a member name")
 		}
-		s.lone = false
+		s.lone, s.escape = false, false
 		s.tokens--
-		nameStart := i
+		start := i
 		if i, err = s.str(b, i); err != nil {
 			return i, err
 		}
-		f.loneName = f.loneName || s.lone
-		field := f.named(p.unquote(b[nameStart:i]))
+		name := b[start+1 : i-1]
+		if s.escape {
+			p.name = unescape(p.name[:0], b[start:i])
+			name = p.name
+			f.loneName = f.loneName || s.lone
+		}
+		field := f.named(name)
 		if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
 			return i, s.fail(i, "expected a colon")
 		}
 		i = skipSpace(b, i+1)
 		s.lone = false
-		start := i
-		if i, err = s.value(b, i); err != nil {
+		start = i
+		if i < len(b) && b[i] == '"' { // the common case, without the general one's stack
+			s.tokens--
+			i, err = s.str(b, i)
+		} else {
+			i, err = s.value(b, i)
+		}
+		if err != nil {
 			return i, err
 		}
 		if field != nil {
@@ -201,15 +209,6 @@ func (p *parser) envelope(b []byte, i int) (int, error) {
 	s.depth++
 	p.add(p.judge(b, &f))
 	return i, nil
-}
-
-// unquote returns what a member name means; valid until the next call.
-func (p *parser) unquote(text []byte) []byte {
-	if bytes.IndexByte(text, '\\') < 0 {
-		return text[1 : len(text)-1]
-	}
-	p.name = unescape(p.name[:0], text)
-	return p.name
 }
 
 // named returns the field for a member name, in exact case, or nil for an unknown one.

@@ -24,12 +24,13 @@ type scanner struct {
 	depth  int      // levels that may still be opened; set by limit
 	tokens int      // values and names that may still come
 	lone   bool     // a string had an escaped surrogate without its other half
+	escape bool     // a string had an escape sequence
 	outer  []uint64 // kinds of the levels above the innermost 64
 }
 
 // limit sets what one message may cost.
 func (s *scanner) limit(depth, tokens int) {
-	s.depth, s.tokens, s.lone = depth, tokens, false
+	s.depth, s.tokens, s.lone, s.escape = depth, tokens, false, false
 }
 
 // defaultScanner makes a scanner with the default limits.
@@ -246,7 +247,8 @@ func (s *scanner) str(b []byte, i int) (int, error) {
 		case c == '"':
 			return i + 1, nil
 		case c == '\\':
-			n, err := s.escape(b, i)
+			s.escape = true
+			n, err := s.escaped(b, i)
 			if err != nil {
 				return i, err
 			}
@@ -265,8 +267,8 @@ func (s *scanner) str(b []byte, i int) (int, error) {
 	}
 }
 
-// escape checks the escape sequence at b[i] and returns the index behind it.
-func (s *scanner) escape(b []byte, i int) (int, error) {
+// escaped checks the escape sequence at b[i] and returns the index behind it.
+func (s *scanner) escaped(b []byte, i int) (int, error) {
 	if i+1 >= len(b) {
 		return i, s.fail(len(b), "unexpected end in a string")
 	}
