@@ -110,10 +110,17 @@ func (d *streamDoor) refuse(req *jsonrpc.Request, fault *jsonrpc.Error) error {
 	d.mu.Unlock()
 	if last {
 		req.After(func() {
-			go func() { _ = d.conn.Close() }() // writes the answer first; whoever serves the conversation waits for its end
+			go d.end() // whoever serves the conversation waits for its end
 		})
 	}
 	return fault
+}
+
+// end hangs up once the refusals are written.
+func (d *streamDoor) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = d.conn.Shutdown(ctx) // the end comes either way
 }
 
 // authenticate shows the dialer's token on a carrier without headers.

@@ -1,12 +1,15 @@
 package parley
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/textproto"
 	"sync"
 	"time"
 )
@@ -135,13 +138,27 @@ func (g *guest) abandon() {
 type limitedListener struct {
 	net.Listener
 	limit  *connLimit
-	refuse func(net.Conn) // says so to the other side
+	secure bool // nothing can be said before the TLS handshake, so nothing is
 	report func(what string, err error)
+
+	close     sync.Once
+	err       error // of Close; guarded by close
+	farewells sync.WaitGroup
+
+	mu       sync.Mutex // guards what is below
+	closed   bool
+	refusing map[net.Conn]struct{}
 }
 
-// refuseTime bounds what is said to a connection that is one too many.
-const refuseTime = 100 * time.Millisecond
+// How a connection is refused that is one too many.
+const (
+	maxFarewells  = 64          // at once; whoever comes then is closed without a word
+	farewellTime  = time.Second // for its request to come, and for the answer to be read
+	farewellBytes = 64 << 10    // of the request
+	tooManyAnswer = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+)
 
+// Accept waits for a connection that may come in.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -153,10 +170,64 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		l.report("refused", over)
-		_ = c.SetDeadline(time.Now().Add(refuseTime))
 		l.refuse(c)
-		_ = c.Close() // it is refused, one way or the other
 	}
+}
+
+// refuse answers on a goroutine: not before the request has come, which clients would not take for its answer.
+func (l *limitedListener) refuse(c net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.secure || l.closed || len(l.refusing) >= maxFarewells {
+		_ = c.Close() // without a word
+		return
+	}
+	if l.refusing == nil {
+		l.refusing = make(map[net.Conn]struct{})
+	}
+	l.refusing[c] = struct{}{}
+	l.farewells.Go(func() {
+		farewell(c)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.refusing, c)
+	})
+}
+
+func farewell(c net.Conn) {
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(farewellTime)) // a TCP connection has deadlines
+	r := textproto.NewReader(bufio.NewReader(io.LimitReader(c, farewellBytes)))
+	for {
+		line, err := r.ReadLine()
+		if err != nil {
+			return
+		}
+		if line == "" {
+			break
+		}
+	}
+	if _, err := io.WriteString(c, tooManyAnswer); err != nil {
+		return
+	}
+	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, c, farewellBytes) // closing with unread bytes would reset the connection under the answer
+	}
+}
+
+// Close stops accepting and ends what is being refused. A second Close is no error.
+func (l *limitedListener) Close() error {
+	l.close.Do(func() {
+		l.err = l.Listener.Close()
+		l.mu.Lock()
+		l.closed = true
+		for c := range l.refusing {
+			_ = c.Close() // its farewell is over
+		}
+		l.mu.Unlock()
+		l.farewells.Wait()
+	})
+	return l.err
 }
 
 // cutText shortens what a peer sent, for the log.

@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +78,7 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 		return nil, err
 	}
 	w.limit = newConnLimit(l.MaxConns, l.MaxConnsPerIP)
-	w.bound = &limitedListener{Listener: bound, limit: w.limit, refuse: refuseHTTP(secure), report: l.Report}
+	w.bound = &limitedListener{Listener: bound, limit: w.limit, secure: secure, report: l.Report}
 	w.server = guard.NewServer(door.Wrap(http.HandlerFunc(w.route)), log.New(reportWriter{l.Report}, "", 0))
 	w.server.ConnContext, w.server.ConnState = w.limit.hooks()
 	if secure {
@@ -258,16 +257,4 @@ type reportWriter struct{ report func(what string, err error) }
 func (w reportWriter) Write(line []byte) (int, error) {
 	w.report("http", errors.New(strings.TrimSpace(string(line))))
 	return len(line), nil
-}
-
-// refuseHTTP answers a connection that is one too many.
-func refuseHTTP(secure bool) func(net.Conn) {
-	if secure {
-		return func(net.Conn) {} // there is no way to say anything before the handshake
-	}
-	return func(c net.Conn) {
-		w := bufio.NewWriter(c)
-		_, _ = w.WriteString("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-		_ = w.Flush() // a new connection has room for this; if not, so be it
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -100,7 +101,8 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 	}
 	flags = append(flags, "--listen", web, "--listen", stream, "--listen", "unix:"+filepath.Join(dir, "s"))
 	ctx, cancel := context.WithCancelCause(context.Background())
-	said, stderr := io.Pipe()
+	out, stderr := io.Pipe()
+	said := make(chan string, 1)
 	done := make(chan int, 1)
 	go func() {
 		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: stderr, getenv: func(string) string { return "" }}
@@ -109,13 +111,14 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 	}()
 	atEnd(func() {
 		cancel(errInterrupted)
-		if code := <-done; code != 0 {
-			panic("the demo ends with an exit code")
+		code := <-done
+		if rest := <-said; code != 0 {
+			panic(fmt.Sprintf("the demo ends with exit code %d and says:\n%s", code, rest))
 		}
 	})
 	time.AfterFunc(startTime, func() { cancel(errInterrupted) })
 
-	lines := bufio.NewScanner(said)
+	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		for i, word := range words {
@@ -128,6 +131,9 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 			break
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, said) }() // ends with the demo
+	go func() { // ends with the demo
+		rest, _ := io.ReadAll(out)
+		said <- string(rest)
+	}()
 	return lines.Err()
 }
