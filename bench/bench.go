@@ -1,0 +1,347 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// An Op does one unit of work and checks what came back. It is called from many goroutines at once.
+type Op func(ctx context.Context) error
+
+// A Session is a client connected to a server, or the server alone. A nil field is work that it cannot do.
+type Session struct {
+	Call  Op                                               // subtract {"minuend":42,"subtrahend":23}, typed on both sides
+	Batch Op                                               // 100 of these in one array
+	Echo  func(ctx context.Context, document []byte) error // params and result are raw JSON
+	Close func()
+}
+
+// A Carrier is what lies between client and server.
+type Carrier string
+
+const (
+	Memory     Carrier = "in memory"
+	Pipe       Carrier = "net.Pipe"
+	Unix       Carrier = "unix"
+	UnixAlone  Carrier = "unix, caller reads" // a client that only asks, one call at a time
+	TCP        Carrier = "tcp"
+	HTTPServer Carrier = "HTTP server" // the client is a raw socket
+	HTTP       Carrier = "HTTP"
+	WebSocket  Carrier = "WebSocket"
+	Feed       Carrier = "server fed" // requests come from memory, answers go nowhere
+	Dispatch   Carrier = "dispatch"   // bytes in, bytes out
+)
+
+// A Role tells what an entry is measured for.
+type Role string
+
+const (
+	Limit Role = "limit" // the carrier without JSON-RPC
+	Ours  Role = "parley"
+	Peer  Role = "peer"
+)
+
+// An Entry is a library, or one way to use it.
+type Entry struct {
+	Name string
+	Role Role
+	Open map[Carrier]func() (*Session, error)
+}
+
+// A Work is what is measured.
+type Work struct {
+	Name string // "" for the small call
+	Per  int    // calls in one Op
+	op   func(*Session) Op
+}
+
+var (
+	smallCall = Work{"", 1, func(s *Session) Op { return s.Call }}
+	batchWork = Work{"batch of 100", 1, func(s *Session) Op { return s.Batch }}
+	feedWork  = Work{"", feedCalls, func(s *Session) Op { return s.Call }}
+)
+
+// echoWork is the echo of a document.
+func echoWork(size bytesOf) Work {
+	doc := document(int(size))
+	return Work{"echo " + size.String(), 1, func(s *Session) Op {
+		if s.Echo == nil {
+			return nil
+		}
+		return func(ctx context.Context) error { return s.Echo(ctx, doc) }
+	}}
+}
+
+// bytesOf is a size.
+type bytesOf int
+
+func (n bytesOf) String() string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MB", n/1_000_000)
+}
+
+// A Scenario is one table of the report.
+type Scenario struct {
+	Carrier Carrier
+	Work    Work
+	Callers int  // goroutines that share the connection, or have one each on HTTP
+	Conns   int  // connections; 0 means one, shared by all callers
+	Growth  bool // shows how cost grows: with -full only
+}
+
+// Name identifies the scenario.
+func (s Scenario) Name() string {
+	name := string(s.Carrier)
+	switch {
+	case s.Conns > 0:
+		name += ", " + plural(s.Conns, "connection")
+	case s.Work.Name != "":
+		name += ", " + s.Work.Name
+	case s.Carrier != Feed && s.Carrier != Dispatch && s.Carrier != UnixAlone:
+		name += ", " + plural(s.Callers, "caller")
+	}
+	if s.Growth {
+		name = "growth: " + name
+	}
+	return name
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// A Sample is the cost of one call in one round.
+type Sample struct {
+	Wall   float64 `json:"ns"`
+	CPU    float64 `json:"cpu_ns"` // of the whole process: client and server
+	Bytes  float64 `json:"bytes"`
+	Allocs float64 `json:"allocs"`
+}
+
+// A Plan says how long to measure.
+type Plan struct {
+	Rounds   int
+	Time     time.Duration // of one entry in one round
+	Profiles string        // a folder for one CPU and one allocation profile of each of our entries; "" for none
+}
+
+// A contestant is an entry while its scenario runs.
+type contestant struct {
+	Entry
+	sessions []*Session
+	op       []Op
+	n        int // calls in one round
+	samples  []Sample
+	err      error
+}
+
+// Run measures all entries that can do the scenario.
+func (s Scenario) Run(entries []Entry, plan Plan) []Result {
+	var all []*contestant
+	for _, e := range entries {
+		if s.Growth && !inGrowth[e.Name] {
+			continue
+		}
+		if c := s.enter(e); c != nil {
+			all = append(all, c)
+		}
+	}
+	defer func() {
+		for _, c := range all {
+			c.close()
+		}
+	}()
+	for _, c := range all {
+		c.calibrate(s, plan.Time)
+	}
+	for round := range plan.Rounds {
+		for i := range all {
+			c := all[(i+round)%len(all)]
+			if c.err == nil {
+				c.round(s, plan)
+			}
+		}
+	}
+	results := make([]Result, len(all))
+	for i, c := range all {
+		results[i] = Result{Name: c.Name, Role: c.Role, Rounds: c.samples, Error: errText(c.err)}
+	}
+	judge(results)
+	return results
+}
+
+// enter opens the sessions of e, or returns nil if it cannot do the scenario.
+func (s Scenario) enter(e Entry) *contestant {
+	open := e.Open[s.Carrier]
+	if open == nil {
+		return nil
+	}
+	c := &contestant{Entry: e}
+	for range max(1, s.Conns) {
+		session, err := open()
+		if err != nil {
+			c.err = err
+			return c
+		}
+		c.sessions = append(c.sessions, session)
+		op := s.Work.op(session)
+		if op == nil {
+			c.close()
+			return nil
+		}
+		c.op = append(c.op, op)
+	}
+	return c
+}
+
+func (c *contestant) close() {
+	for _, s := range c.sessions {
+		s.Close()
+	}
+	c.sessions = nil
+}
+
+// calibrate warms up, and finds out how many calls fill a round.
+func (c *contestant) calibrate(s Scenario, d time.Duration) {
+	c.n = s.Callers * s.Work.Per
+	for c.err == nil {
+		sample := c.measure(s)
+		took := time.Duration(sample.Wall * float64(c.n))
+		if took >= d/2 {
+			c.n = max(c.n, s.Callers*s.Work.Per)
+			return
+		}
+		grow := min(100, float64(d)/float64(max(took, 1)))
+		c.n = int(float64(c.n)*grow) + 1
+	}
+}
+
+func (c *contestant) round(s Scenario, plan Plan) {
+	if plan.Profiles != "" && c.Role == Ours && len(c.samples) == 0 {
+		stop := startProfiles(plan.Profiles, s.Name()+" "+c.Name)
+		defer stop()
+	}
+	runtime.GC()
+	if sample := c.measure(s); c.err == nil {
+		c.samples = append(c.samples, sample)
+	}
+}
+
+// measure makes at least c.n calls, shared by all callers, and returns what one of them cost.
+func (c *contestant) measure(s Scenario) Sample {
+	each := (c.n + s.Callers*s.Work.Per - 1) / (s.Callers * s.Work.Per)
+	watchdog := time.AfterFunc(2*time.Minute, func() { panic("bench: " + s.Name() + ", " + c.Name + " hangs") })
+	defer watchdog.Stop()
+
+	var ready, done sync.WaitGroup
+	errs := make([]error, s.Callers)
+	begin := make(chan struct{})
+	for i := range s.Callers {
+		ready.Add(1)
+		op := c.op[i%len(c.op)]
+		done.Go(func() {
+			ready.Done()
+			<-begin
+			ctx := context.Background()
+			for range each {
+				if err := op(ctx); err != nil {
+					errs[i] = err
+					return
+				}
+			}
+		})
+	}
+	ready.Wait()
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu, start := processTime(), time.Now()
+	close(begin)
+	done.Wait()
+	wall := time.Since(start)
+	cpu = processTime() - cpu
+	runtime.ReadMemStats(&after)
+
+	for _, err := range errs {
+		if err != nil {
+			c.err = err
+		}
+	}
+	calls := float64(each * s.Callers * s.Work.Per)
+	return Sample{
+		Wall:   float64(wall) / calls,
+		CPU:    float64(cpu) / calls,
+		Bytes:  float64(after.TotalAlloc-before.TotalAlloc) / calls,
+		Allocs: float64(after.Mallocs-before.Mallocs) / calls,
+	}
+}
+
+// processTime is what all threads of this process have used, in user and kernel.
+func processTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // the arguments are constants
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// startProfiles writes a CPU profile, and one of what is allocated until stop.
+func startProfiles(dir, name string) (stop func()) {
+	name = strings.NewReplacer(" ", "-", ",", "", ":", "", "/", "-").Replace(name)
+	cpu, err := os.Create(filepath.Join(dir, name+".cpu"))
+	must(err)
+	old := runtime.MemProfileRate
+	runtime.MemProfileRate = 512
+	must(pprof.StartCPUProfile(cpu))
+	return func() {
+		pprof.StopCPUProfile()
+		runtime.MemProfileRate = old
+		must(cpu.Close())
+		mem, err := os.Create(filepath.Join(dir, name+".mem"))
+		must(err)
+		runtime.GC()
+		must(pprof.Lookup("allocs").WriteTo(mem, 0))
+		must(mem.Close())
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// median returns the middle of the values; it is 0 for none.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	values = slices.Sorted(slices.Values(values))
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}

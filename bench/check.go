@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+)
+
+// tolerated is the loss that passes for noise.
+const tolerated = 0.15
+
+// Ratios are what is kept of a run: no times, since those belong to one machine.
+type Ratios struct {
+	VsPeer    float64 `json:"vs_peer,omitempty"`
+	VsPeerCPU float64 `json:"vs_peer_cpu,omitempty"`
+	OfLimit   float64 `json:"of_limit,omitempty"`
+}
+
+// A Baseline holds the ratios of our entries, by scenario and entry.
+type Baseline map[string]map[string]Ratios
+
+// baseline takes the ratios out of a report.
+func (r *Report) baseline() Baseline {
+	b := Baseline{}
+	for _, t := range r.Scenarios {
+		for _, e := range t.Results {
+			if e.Role != Ours || e.Error != "" || t.Growth {
+				continue
+			}
+			if b[t.Name] == nil {
+				b[t.Name] = map[string]Ratios{}
+			}
+			b[t.Name][e.Name] = Ratios{e.VsPeer, e.VsPeerCPU, e.OfLimit}
+		}
+	}
+	return b
+}
+
+// readBaseline reads what writeBaseline wrote.
+func readBaseline(file string) (Baseline, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var b Baseline
+	return b, json.Unmarshal(text, &b)
+}
+
+// writeBaseline keeps the ratios of the scenarios that were run, and leaves the others.
+func writeBaseline(file string, now Baseline) error {
+	b, err := readBaseline(file)
+	if err != nil {
+		b = Baseline{}
+	}
+	maps.Copy(b, now)
+	text, err := json.MarshalIndent(b, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// compare tells what has become slower than before by more than is tolerated, and returns how many ratios have.
+func (b Baseline) compare(w io.Writer, now Baseline) int {
+	lost := 0
+	for _, scenario := range slices.Sorted(maps.Keys(now)) {
+		for _, entry := range slices.Sorted(maps.Keys(now[scenario])) {
+			was, ok := b[scenario][entry]
+			if !ok {
+				fmt.Fprintf(w, "new   %s: %s has no baseline\n", scenario, entry)
+				continue
+			}
+			is := now[scenario][entry]
+			for _, r := range []struct {
+				name    string
+				was, is float64
+			}{{"x peer", was.VsPeer, is.VsPeer}, {"x cpu", was.VsPeerCPU, is.VsPeerCPU}, {"of limit", was.OfLimit, is.OfLimit}} {
+				if r.is < r.was*(1-tolerated) {
+					lost++
+					fmt.Fprintf(w, "LOST  %s: %s, %s: %s, was %s (%.0f %%)\n", scenario, entry, r.name, digits(r.is), digits(r.was), 100*(r.is/r.was-1))
+				}
+			}
+		}
+	}
+	return lost
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/httprpc"
+	"github.com/da1ed7bb/parley/transport/inproc"
+	"github.com/da1ed7bb/parley/transport/stream"
+	"github.com/da1ed7bb/parley/transport/websocket"
+)
+
+// ours are parley's entries: concurrent handlers, which is the default, and methods that were added as quick; each with types that
+// the codec reads by reflection, and with types that bring their own methods. Limits, tracking and cancellation are as they
+// come.
+func ours() []Entry {
+	var entries []Entry
+	for _, p := range []parleyUse{{}, {quick: true}, {own: true}, {quick: true, own: true}} {
+		open := half{serve: p.serve, ask: p.ask}.on(Pipe, Unix, TCP, Feed)
+		open[HTTPServer] = rawHTTP(p.handler(), smallRequest, rawBatch)
+		open[HTTP] = p.overHTTP
+		open[WebSocket] = p.overWebSocket
+		open[Memory] = p.local
+		if p.quick {
+			open[Dispatch] = p.dispatch
+		}
+		entries = append(entries, Entry{Name: p.name(), Role: Ours, Open: open})
+	}
+	piped := map[Carrier]func() (*Session, error){Memory: parleyUse{}.overInproc}
+	return append(entries, Entry{Name: "parley, inproc pipe", Role: Ours, Open: piped})
+}
+
+// parleyUse is one way to use parley.
+type parleyUse struct {
+	quick bool // handlers run on the goroutine that reads
+	own   bool // payloads have their own append and parse
+}
+
+func (p parleyUse) name() string {
+	name := "parley"
+	if p.quick {
+		name += " quick"
+	}
+	if p.own {
+		name += ", own payload"
+	}
+	return name
+}
+
+func (p parleyUse) mux() *jsonrpc.Mux {
+	var mode jsonrpc.Mode
+	if p.quick {
+		mode = jsonrpc.Quick
+	}
+	mux := new(jsonrpc.Mux)
+	if p.own {
+		mux.Add("subtract", jsonrpc.Func(func(_ context.Context, in OwnPair) (OwnNumber, error) {
+			return OwnNumber(in.Minuend - in.Subtrahend), nil
+		}), mode)
+	} else {
+		mux.Add("subtract", jsonrpc.Func(func(_ context.Context, in Pair) (int, error) {
+			return in.Minuend - in.Subtrahend, nil
+		}), mode)
+	}
+	mux.Add("echo", jsonrpc.Func(func(_ context.Context, in jsonrpc.Raw) (jsonrpc.Raw, error) { return in, nil }), mode)
+	return mux
+}
+
+func (p parleyUse) answerer() *jsonrpc.Answerer {
+	mux := p.mux()
+	return &jsonrpc.Answerer{Handler: mux, Mode: mux.Mode, Cancellation: jsonrpc.CancelRequest}
+}
+
+// serving starts a Conn that answers on t.
+func (p parleyUse) serving(t jsonrpc.Transport) *jsonrpc.Conn {
+	mux := p.mux()
+	c := jsonrpc.NewConn(t)
+	c.Handler, c.Mode, c.Cancellation = mux, mux.Mode, jsonrpc.CancelRequest
+	c.Start(context.Background())
+	return c
+}
+
+// asking starts a Conn that asks on t.
+func (p parleyUse) asking(t jsonrpc.Transport) *Session {
+	c := jsonrpc.NewConn(t)
+	c.Cancellation = jsonrpc.CancelRequest
+	c.Start(context.Background())
+	return p.session(c, func() { c.Close() })
+}
+
+func (p parleyUse) serve(conn net.Conn) (func(), error) {
+	c := p.serving(stream.New(conn, stream.Line, nil))
+	return func() { c.Close() }, nil
+}
+
+func (p parleyUse) ask(conn net.Conn) (*Session, error) {
+	return p.asking(stream.New(conn, stream.Line, &stream.Options{MaxMessage: 16 << 20})), nil
+}
+
+// A parleyPeer is any client of parley that has batches.
+type parleyPeer interface {
+	jsonrpc.Peer
+	Batch(ctx context.Context, items []jsonrpc.Item) error
+}
+
+func (p parleyUse) session(peer parleyPeer, stop func()) *Session {
+	s := &Session{
+		Call:  p.call(peer),
+		Batch: func(ctx context.Context) error { return p.batch(ctx, peer) },
+		Close: stop,
+	}
+	if !p.own { // raw JSON is the same for both
+		s.Echo = func(ctx context.Context, document []byte) error {
+			var got jsonrpc.Raw
+			if err := peer.Call(ctx, "echo", jsonrpc.Raw(document), &got); err != nil {
+				return err
+			}
+			return checkEcho(document, got)
+		}
+	}
+	return s
+}
+
+func (p parleyUse) call(peer jsonrpc.Peer) Op {
+	if p.own {
+		return func(ctx context.Context) error {
+			var got OwnNumber
+			if err := peer.Call(ctx, "subtract", &OwnPair{minuend, subtrahend}, &got); err != nil {
+				return err
+			}
+			return checkDifference(int(got))
+		}
+	}
+	return func(ctx context.Context) error {
+		var got int
+		if err := peer.Call(ctx, "subtract", Pair{minuend, subtrahend}, &got); err != nil {
+			return err
+		}
+		return checkDifference(got)
+	}
+}
+
+func (p parleyUse) batch(ctx context.Context, peer parleyPeer) error {
+	var numbers [batchSize]int
+	var own [batchSize]OwnNumber
+	items := make([]jsonrpc.Item, batchSize)
+	for i := range items {
+		if p.own {
+			items[i] = jsonrpc.Item{Method: "subtract", Params: &OwnPair{minuend, subtrahend}, Result: &own[i]}
+		} else {
+			items[i] = jsonrpc.Item{Method: "subtract", Params: Pair{minuend, subtrahend}, Result: &numbers[i]}
+		}
+	}
+	if err := peer.Batch(ctx, items); err != nil {
+		return err
+	}
+	for i := range items {
+		if items[i].Err != nil {
+			return items[i].Err
+		}
+		if err := checkDifference(numbers[i] + int(own[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p parleyUse) handler() http.Handler { return httprpc.Handler(p.mux()) }
+
+func (p parleyUse) overHTTP() (*Session, error) {
+	url, stop, err := serveHTTP(p.handler())
+	if err != nil {
+		return nil, err
+	}
+	c := httprpc.NewClient(url, nil)
+	return p.session(c, func() { c.Close(); stop() }), nil
+}
+
+func (p parleyUse) overWebSocket() (*Session, error) {
+	server := make(chan *jsonrpc.Conn, 1)
+	url, stop, err := serveHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t, err := websocket.Upgrade(w, r, nil); err == nil {
+			server <- p.serving(t)
+		}
+	}))
+	if err != nil {
+		return nil, err
+	}
+	t, err := websocket.Dial(context.Background(), strings.Replace(url, "http", "ws", 1), nil)
+	if err != nil {
+		return nil, err
+	}
+	s, c := p.asking(t), <-server
+	hangUp := s.Close
+	s.Close = func() { hangUp(); c.Close(); stop() }
+	return s, nil
+}
+
+// local has no transport: calls run on the caller's goroutine.
+func (p parleyUse) local() (*Session, error) {
+	peer := jsonrpc.Local(p.answerer(), nil)
+	return &Session{Call: p.call(peer), Close: func() {}}, nil
+}
+
+// overInproc is a Conn on each end of a pipe that carries payloads.
+func (p parleyUse) overInproc() (*Session, error) {
+	a, b := inproc.Pipe(nil)
+	c := p.serving(a)
+	s := p.asking(b)
+	hangUp := s.Close
+	s.Close = func() { hangUp(); c.Close() }
+	return s, nil
+}
+
+// dispatch answers one payload, as a carrier without conversations does.
+func (p parleyUse) dispatch() (*Session, error) {
+	a := p.answerer()
+	request, x := []byte(smallRequest), &jsonrpc.Exchange{}
+	var out []byte
+	return &Session{
+		Call: func(ctx context.Context) error {
+			if out, _ = a.Answer(ctx, out[:0], request, x); !bytes.Equal(out, []byte(smallAnswer)) {
+				return fmt.Errorf("the answer is %s", out)
+			}
+			return nil
+		},
+		Close: func() {},
+	}, nil
+}

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// raw is what the carriers cost by themselves: the same bytes in the same frames, with nobody who reads or writes JSON. It
+// writes many messages at once where that pays, as a library could.
+func raw() []Entry {
+	stream := half{serve: rawServe, ask: rawAsk}.on(Pipe, Unix, TCP, Feed)
+	stream[UnixAlone] = half{serve: rawServe, ask: rawAskAlone}.on(UnixAlone)[UnixAlone]
+	stream[WebSocket] = stream[TCP] // a frame has a few bytes more than a line
+	stream[Memory] = twoChannels
+	stream[Dispatch] = oneScan
+	stream[HTTPServer] = rawHTTP(constantAnswer(), smallRequest, rawBatch)
+	stream[HTTP] = rawHTTPClient
+	return []Entry{{Name: "raw", Role: Limit, Open: stream}}
+}
+
+// batchSize is how many calls a batch has.
+const batchSize = 100
+
+var (
+	rawBatch        = rawBatchOf(smallRequest)
+	rawBatchAnswers = rawBatchOf(smallAnswer)
+)
+
+// rawBatchOf repeats a message that ends in its id, with other ids of the same length.
+func rawBatchOf(message string) string {
+	message = message[:strings.LastIndexByte(message, ':')+1]
+	batch := []byte{'['}
+	for i := range batchSize {
+		batch = fmt.Appendf(batch, "%s%d},", message, 10_000+i)
+	}
+	return string(append(batch[:len(batch)-1], ']'))
+}
+
+// rawAnswer chooses the answer by the look of the question: a batch, the small call, or an echo.
+func rawAnswer(dst, line []byte) []byte {
+	switch {
+	case line[0] == '[':
+		return append(append(dst, rawBatchAnswers...), '\n')
+	case len(line) <= len(smallRequest)+1:
+		return append(append(dst, smallAnswer...), '\n')
+	}
+	return append(dst, line...)
+}
+
+// rawServe answers all lines that are there by one write.
+func rawServe(conn net.Conn) (func(), error) {
+	go func() {
+		in, out := lineReader{r: conn}, []byte(nil)
+		for {
+			line, more, err := in.next()
+			if err != nil {
+				return
+			}
+			if out = rawAnswer(out, line); more && len(out) < 64<<10 {
+				continue
+			}
+			if _, err := conn.Write(out); err != nil {
+				return
+			}
+			out = out[:0]
+		}
+	}()
+	return func() {}, nil
+}
+
+// A lineReader finds lines in a buffer that grows with the longest of them.
+type lineReader struct {
+	r          io.Reader
+	b          []byte
+	start, end int
+	searched   int // bytes from start on without a newline
+}
+
+// next returns a line with its newline, and whether another one is there already.
+func (l *lineReader) next() (line []byte, more bool, err error) {
+	for {
+		if i := bytes.IndexByte(l.b[l.start+l.searched:l.end], '\n'); i >= 0 {
+			line = l.b[l.start : l.start+l.searched+i+1]
+			l.start += len(line)
+			l.searched = 0
+			return line, bytes.IndexByte(l.b[l.start:l.end], '\n') >= 0, nil
+		}
+		l.searched = l.end - l.start
+		if l.start > 0 {
+			l.end = copy(l.b, l.b[l.start:l.end])
+			l.start = 0
+		}
+		if l.end == len(l.b) {
+			l.b = append(l.b, make([]byte, max(64<<10, len(l.b)))...)
+		}
+		n, err := l.r.Read(l.b[l.end:])
+		if l.end += n; n == 0 && err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// A rawClient has a goroutine that reads. Answers come in the order of the questions.
+type rawClient struct {
+	conn net.Conn
+
+	mu      sync.Mutex // guards what follows
+	out     []byte     // questions that wait for the writer
+	spare   []byte
+	writing bool
+	waiting []*rawWaiter // one for each question under way
+	head    int
+
+	spares sync.Pool
+}
+
+type rawWaiter struct {
+	ready  chan error
+	answer []byte
+}
+
+func rawAsk(conn net.Conn) (*Session, error) {
+	c := &rawClient{conn: conn, spares: sync.Pool{New: func() any { return &rawWaiter{ready: make(chan error, 1)} }}}
+	go c.read()
+	return rawSession(c.ask), nil
+}
+
+// rawSession asks by ask, which shows the line that came back to check.
+func rawSession(ask func(line string, check func([]byte) error) error) *Session {
+	calls := func(request, answer string) Op {
+		request += "\n"
+		check := func(got []byte) error {
+			if len(got) != len(answer)+1 {
+				return fmt.Errorf("%d bytes, want %d", len(got), len(answer)+1)
+			}
+			return nil
+		}
+		return func(context.Context) error { return ask(request, check) }
+	}
+	var once sync.Once
+	var text string
+	return &Session{
+		Call:  calls(smallRequest, smallAnswer),
+		Batch: calls(rawBatch, rawBatchAnswers),
+		Echo: func(_ context.Context, document []byte) error {
+			once.Do(func() { text = string(document) + "\n" })
+			return ask(text, func(got []byte) error { return checkEcho(document, got[:len(got)-1]) })
+		},
+	}
+}
+
+func (c *rawClient) ask(line string, check func([]byte) error) error {
+	w := c.spares.Get().(*rawWaiter)
+	defer c.spares.Put(w)
+	c.mu.Lock()
+	c.out = append(c.out, line...)
+	c.waiting = append(c.waiting, w)
+	lead := !c.writing
+	c.writing = true
+	alone := len(c.waiting)-c.head == 1
+	c.mu.Unlock()
+	if lead {
+		if !alone {
+			runtime.Gosched() // let others add to this write
+		}
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	if err := <-w.ready; err != nil {
+		return err
+	}
+	return check(w.answer)
+}
+
+// flush writes until there is nothing left.
+func (c *rawClient) flush() error {
+	for {
+		c.mu.Lock()
+		out := c.out
+		if len(out) == 0 {
+			c.writing = false
+			c.mu.Unlock()
+			return nil
+		}
+		c.out, c.spare = c.spare[:0], nil
+		c.mu.Unlock()
+		if _, err := c.conn.Write(out); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.spare = out[:0]
+		c.mu.Unlock()
+	}
+}
+
+func (c *rawClient) read() {
+	in := lineReader{r: c.conn}
+	for {
+		line, _, err := in.next()
+		c.mu.Lock()
+		if err != nil {
+			for _, w := range c.waiting[c.head:] {
+				w.ready <- err
+			}
+			c.mu.Unlock()
+			return
+		}
+		w := c.waiting[c.head]
+		if c.head++; c.head == len(c.waiting) {
+			c.waiting, c.head = c.waiting[:0], 0
+		}
+		c.mu.Unlock()
+		w.answer = append(w.answer[:0], line...)
+		w.ready <- nil
+	}
+}
+
+// rawAskAlone reads answers on the caller's goroutine.
+func rawAskAlone(conn net.Conn) (*Session, error) {
+	in := lineReader{r: conn}
+	var buf []byte
+	return rawSession(func(line string, check func([]byte) error) error {
+		buf = append(buf[:0], line...)
+		if _, err := conn.Write(buf); err != nil {
+			return err
+		}
+		got, _, err := in.next()
+		if err != nil {
+			return err
+		}
+		return check(got)
+	}), nil
+}
+
+// twoChannels hands a number to another goroutine and gets one back.
+func twoChannels() (*Session, error) {
+	type question struct{ answer chan int }
+	questions := make(chan question, 64)
+	go func() {
+		for q := range questions {
+			q.answer <- difference
+		}
+	}()
+	answers := sync.Pool{New: func() any { return make(chan int, 1) }}
+	return &Session{
+		Call: func(context.Context) error {
+			answer := answers.Get().(chan int)
+			questions <- question{answer}
+			got := <-answer
+			answers.Put(answer)
+			return checkDifference(got)
+		},
+		Close: func() { close(questions) },
+	}, nil
+}
+
+// oneScan checks the grammar of the request once, by the strict scanner of parley: less than any dispatch can do.
+func oneScan() (*Session, error) {
+	request := []byte(smallRequest)
+	return &Session{
+		Call: func(context.Context) error {
+			_, err := jsonrpc.ParseRaw(request)
+			return err
+		},
+		Close: func() {},
+	}, nil
+}
+
+// constantAnswer reads the body and writes an answer that is ready.
+func constantAnswer() http.Handler {
+	bodies := sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 32<<10) }}
+	small := []byte(smallAnswer)
+	batch := []byte(rawBatchAnswers)
+	types := []string{"application/json"}
+	lengths := map[bool][]string{false: {strconv.Itoa(len(small))}, true: {strconv.Itoa(len(batch))}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := bodies.Get().(*bufio.Reader)
+		defer bodies.Put(body)
+		body.Reset(r.Body)
+		first, err := body.Peek(1)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		isBatch := first[0] == '['
+		if _, err := body.WriteTo(io.Discard); err != nil {
+			return
+		}
+		h := w.Header()
+		h["Content-Type"], h["Content-Length"] = types, lengths[isBatch]
+		if isBatch {
+			_, _ = w.Write(batch)
+		} else {
+			_, _ = w.Write(small)
+		}
+	})
+}
+
+// rawHTTPClient is net/http on both sides.
+func rawHTTPClient() (*Session, error) {
+	url, stop, err := serveHTTP(constantAnswer())
+	if err != nil {
+		return nil, err
+	}
+	client := httpClient()
+	return &Session{
+		Call: func(ctx context.Context) error {
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(smallRequest))
+			if err != nil {
+				return err
+			}
+			r.Header.Set("Content-Type", "application/json")
+			answer, err := client.Do(r)
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			var buf [256]byte
+			n, err := io.ReadFull(answer.Body, buf[:])
+			if err != io.ErrUnexpectedEOF || n != len(smallAnswer) {
+				return fmt.Errorf("%d bytes: %w", n, err)
+			}
+			return nil
+		},
+		Close: func() { client.CloseIdleConnections(); stop() },
+	}, nil
+}

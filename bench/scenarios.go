@@ -1,0 +1,48 @@
+package main
+
+// scenarios is everything that is measured, in the order of the report.
+func scenarios() []Scenario {
+	all := []Scenario{{Carrier: Dispatch, Work: smallCall, Callers: 1}, {Carrier: Feed, Work: feedWork, Callers: 1}}
+	for _, c := range []Carrier{Memory, Pipe, Unix, TCP, HTTPServer, HTTP, WebSocket} {
+		for _, callers := range []int{1, 50} {
+			all = append(all, Scenario{Carrier: c, Work: smallCall, Callers: callers})
+		}
+	}
+	all = append(all,
+		Scenario{Carrier: UnixAlone, Work: smallCall, Callers: 1},
+		Scenario{Carrier: Unix, Work: batchWork, Callers: 1},
+		Scenario{Carrier: HTTPServer, Work: batchWork, Callers: 1},
+	)
+	for _, size := range []bytesOf{1 << 10, 64 << 10, 1 << 20} {
+		all = append(all, Scenario{Carrier: Unix, Work: echoWork(size), Callers: 1})
+	}
+	return append(all, growth()...)
+}
+
+// growth shows how cost grows with the size of a message, the callers on a connection, and the connections.
+func growth() []Scenario {
+	var all []Scenario
+	for _, size := range []bytesOf{1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4_000_000} { // what a server takes by default ends at 4 MiB
+		all = append(all, Scenario{Carrier: Unix, Work: echoWork(size), Callers: 1, Growth: true})
+	}
+	for _, callers := range []int{1, 3, 10, 30, 100, 300, 1000} {
+		all = append(all, Scenario{Carrier: Unix, Work: smallCall, Callers: callers, Growth: true})
+	}
+	for _, conns := range []int{1, 10, 100, 1000} {
+		all = append(all, Scenario{Carrier: Unix, Work: smallCall, Callers: max(50, conns), Conns: conns, Growth: true})
+	}
+	// File descriptors end before the next step.
+	return append(all, Scenario{Carrier: Pipe, Work: smallCall, Callers: 10_000, Conns: 10_000, Growth: true})
+}
+
+// inGrowth are the entries of which growth is shown.
+var inGrowth = map[string]bool{"raw": true, "parley": true, "parley quick": true, "go.lsp.dev": true}
+
+// libraries are all entries, in the order of the report.
+func libraries() []Entry {
+	var all []Entry
+	for _, entries := range []func() []Entry{raw, ours, goLSP, creachadair, goEthereum, sourcegraphRPC, xExp, gorilla} {
+		all = append(all, entries()...)
+	}
+	return all
+}
