@@ -16,7 +16,7 @@ func maxFiles() (n uint64, ok bool) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, false
 	}
-	return uint64(limit.Cur), true
+	return uint64(limit.Cur), true //nolint:unconvert // is signed on FreeBSD
 }
 
 // lockWait bounds the wait for another process that starts to listen in the same directory.

@@ -48,7 +48,7 @@ func (c *rawConn) tryRead(fd uintptr) bool {
 	c.s.borrow(max(c.s.hint, smallBuffer))
 	for {
 		n, err := syscall.Read(int(fd), c.s.buf.b[c.s.end:])
-		switch err { //nolint:errorlint // a system call returns the number itself, and this runs for each wait
+		switch err { // a system call returns the number itself
 		case nil:
 			if c.n = n; n == 0 {
 				c.err = io.EOF
@@ -79,7 +79,7 @@ func (c *rawConn) write(p []byte) (int, error) {
 func (c *rawConn) tryWrite(fd uintptr) bool {
 	for c.n < len(c.p) {
 		n, err := syscall.Write(int(fd), c.p[c.n:])
-		switch err { //nolint:errorlint // as above
+		switch err {
 		case nil:
 			c.n += n
 		case syscall.EINTR:

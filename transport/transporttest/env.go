@@ -61,7 +61,7 @@ func (e *env) close() {
 }
 
 // giveUp closes everything until the rule comes back, which may open more on its way out.
-func (e *env) giveUp(done <-chan error) {
+func (e *env) giveUp(done <-chan struct{}) {
 	tick := time.NewTicker(e.patience / 100)
 	defer tick.Stop()
 	for range 100 {
@@ -76,12 +76,16 @@ func (e *env) giveUp(done <-chan error) {
 
 // check runs a rule and says where everything stands if it does not come back.
 func (e *env) check(r rule) error {
-	done := make(chan error, 1)
-	go func() { done <- r.check(e) }()
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = r.check(e)
+	}()
 	watch := time.NewTimer(e.patience)
 	defer watch.Stop()
 	select {
-	case err := <-done:
+	case <-done:
 		return err
 	case <-watch.C:
 		stacks := make([]byte, 1<<20)
