@@ -454,8 +454,9 @@ func checkGone(e *env) error {
 	}
 	const tries = 100_000 // a socket takes some before it hears of the end
 	out := burst(sized(1000, 1))
+	noticed := func() bool { return a.Write(out) != nil }
 	for range tries {
-		if a.Write(out) != nil {
+		if noticed() {
 			return nil
 		}
 	}
