@@ -64,7 +64,7 @@ type Listener struct {
 	MaxConns      int
 	MaxConnsPerIP int
 
-	// Tap sees each payload of carriers on which both sides speak, both ways. Nil: none.
+	// Tap sees each payload that got past the door, both ways. Nil: none.
 	Tap Tap
 
 	// Report is told what must not go out: panics, private errors, refused connections. Nil drops it. It runs on many

@@ -20,7 +20,8 @@ func TestEveryScheme(t *testing.T) {
 	files := newCertFiles(t)
 	waiting := make(chan struct{}, 1)
 	mux := testMux(waiting)
-	l := &Listener{Handler: mux, Mode: mux.Mode, TLS: files.server(t)}
+	var seen sync.Map // what the server's tap saw
+	l := &Listener{Handler: mux, Mode: mux.Mode, TLS: files.server(t), Tap: func(f Frame) { seen.Store(fmt.Sprint(f.Out, string(f.Payload)), f.Time) }}
 	s := serve(t, l,
 		"http://127.0.0.1:0", "https://127.0.0.1:0/deep/path", "ws://127.0.0.1:0", "wss://127.0.0.1:0",
 		"tcp://127.0.0.1:0", "tcp://127.0.0.1:0?framing=header", "tls://127.0.0.1:0", "unix:"+filepath.Join(t.TempDir(), "s"),
@@ -43,6 +44,8 @@ func TestEveryScheme(t *testing.T) {
 				return in.Question + "!", nil
 			}))
 			var frames sync.Map
+			seen.Clear()
+			answered := false
 			c := dial(t, &Dialer{TLS: files.client(), Back: back, Tap: func(f Frame) { frames.Store(f.Out, string(f.Payload)) }}, target)
 			if got, err := jsonrpc.Call[int](t.Context(), c, "add", []int{1, 2, 39}); got != 42 || err != nil {
 				t.Errorf("add = %d, %v", got, err)
@@ -55,6 +58,15 @@ func TestEveryScheme(t *testing.T) {
 			}
 			if _, err := jsonrpc.Call[int](t.Context(), c, "nope", nil); !errors.Is(err, jsonrpc.ErrMethodNotFound) {
 				t.Errorf("nope = %v", err)
+			}
+			seen.Range(func(key, _ any) bool {
+				if strings.HasPrefix(key.(string), "true") && strings.Contains(key.(string), "42") {
+					answered = true
+				}
+				return true
+			})
+			if !answered {
+				t.Error("the server's tap saw no answer")
 			}
 			if err := c.Notify(t.Context(), "nope", nil); err != nil {
 				t.Errorf("Notify = %v", err)

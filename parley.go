@@ -10,7 +10,6 @@ package parley
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
@@ -76,17 +75,6 @@ type Service interface {
 	Shutdown(ctx context.Context) error
 }
 
-// A Frame is one payload as it went over a carrier: a message or a batch.
-type Frame struct {
-	Time    time.Time // when it was sent or had arrived
-	Out     bool      // we sent it
-	Payload []byte    // valid until the function returns
-}
-
-// A Tap sees each payload, in both directions, in the order of the wire for each of them. It is called from many
-// goroutines, one at a time for each direction, and the wire waits for it.
-type Tap func(Frame)
-
 // ErrAddressInUse says that something else listens at the address already.
 var ErrAddressInUse = errors.New("address already in use")
 
@@ -98,33 +86,4 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string {
 	return "refused to listen on " + e.Target.String() + ": " + e.Reason
-}
-
-// tapped shows the payloads of a carrier to a Tap.
-type tapped struct {
-	jsonrpc.Transport
-	tap Tap
-}
-
-// withTap is t, shown to tap if there is one.
-func withTap(t jsonrpc.Transport, tap Tap) jsonrpc.Transport {
-	if tap == nil {
-		return t
-	}
-	return &tapped{t, tap}
-}
-
-func (t *tapped) Read() (payload []byte, more bool, err error) {
-	payload, more, err = t.Transport.Read()
-	if err == nil {
-		t.tap(Frame{Time: time.Now(), Payload: payload})
-	}
-	return payload, more, err
-}
-
-func (t *tapped) Write(b jsonrpc.Burst) error {
-	for payload := range b.All() {
-		t.tap(Frame{Time: time.Now(), Out: true, Payload: payload})
-	}
-	return t.Transport.Write(b)
 }

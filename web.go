@@ -68,7 +68,7 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	}
 	l.Answering(&w.answerer, t.Version)
 	w.answerer.Cancellation = jsonrpc.Cancellation{} // anybody's id could be meant: over HTTP, going away cancels
-	w.post = httprpc.Server{Answerer: &w.answerer, MaxMessage: l.MaxMessage}
+	w.post = httprpc.Server{Answerer: answeringTo(&w.answerer, l.Tap), MaxMessage: l.MaxMessage}
 	door, err := w.door()
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
 		w.listener.Report("upgrade", err)
 		return
 	}
-	conn := w.sockets.begin(transport, w.target.Version)
+	conn := w.sockets.begin(&leaving{transport, &w.stopping}, w.target.Version)
 	if conn == nil {
 		guest.abandon()
 		return
@@ -197,6 +197,19 @@ func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
 			w.listener.Report("connection", err)
 		}
 	}()
+}
+
+// leaving is a WebSocket that says why it closes when its server stops (RFC 6455, section 7.4.1).
+type leaving struct {
+	*websocket.Transport
+	stopping *atomic.Bool
+}
+
+func (l *leaving) Close() error {
+	if l.stopping.Load() {
+		return l.CloseWith(websocket.CloseGoingAway, "")
+	}
+	return l.Transport.Close()
 }
 
 // servePair holds a conversation whose two directions are two HTTP requests.

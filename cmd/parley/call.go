@@ -60,15 +60,15 @@ type reachFlags struct {
 
 func (r *reachFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.DurationVar(&r.timeout, "timeout", callTimeout, "`time` to wait for an answer, renewed by each notification about the call; 0 waits for ever")
+	f.DurationVar(&r.timeout, "timeout", callTimeout, "`TIME` to wait for an answer, renewed by each notification about the call; 0 waits for ever")
 	f.StringVar(&r.trace, "trace", "", "tell each message on stderr, or record them in `FILE` (--trace=FILE)")
 	f.Lookup("trace").NoOptDefVal = traceToStderr
-	f.StringArrayVarP(&r.header, "header", "H", nil, "send the header `'Name: value'` (HTTP and WebSocket; repeatable)")
-	f.StringVar(&r.token, "token", "", "bearer `token`; --token-file keeps it out of the process list")
-	f.StringVar(&r.tokenFile, "token-file", "", "`file` with the bearer token")
-	f.StringVar(&r.tlsCA, "tls-ca", "", "`file` of certificates to trust instead of the system's")
-	f.StringVar(&r.framing, "framing", "", "how a child's messages are kept apart: line or `header`")
-	f.StringVar(&r.version, "jsonrpc", "", "`version` to speak: 2.0 or 1.0")
+	f.StringArrayVarP(&r.header, "header", "H", nil, "send the header `'NAME: VALUE'` (HTTP and WebSocket; repeatable)")
+	f.StringVar(&r.token, "token", "", "bearer `TOKEN`; --token-file keeps it out of the process list")
+	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` with the bearer token")
+	f.StringVar(&r.tlsCA, "tls-ca", "", "`FILE` of certificates to trust instead of the system's")
+	f.StringVar(&r.framing, "framing", "", "`HOW` a child's messages are kept apart: line or header")
+	f.StringVar(&r.version, "jsonrpc", "", "`VERSION` to speak: 2.0 or 1.0")
 }
 
 func (a *app) callCommand() *cobra.Command {
@@ -78,12 +78,13 @@ func (a *app) callCommand() *cobra.Command {
 		Short: "call one method and print the result",
 		Long: `Call one method and print the result.
 
-  parley call :3000/rpc subtract 42 23                 by position: each word is JSON, or else a string
-  parley call :3000/rpc subtract minuend:=42 subtrahend:=23   by name: k=text, k:=json, k=@file, k:=@file
-  parley call subtract 42 23 -- parley demo --stdio    the server is a child process
+  parley call :3000/rpc subtract 42 23
+  parley call :3000/rpc countdown from:=3 interval_ms:=200 --stream
+  parley call subtract 42 23 -- parley demo --stdio
 
-Words that are JSON are values: 42 is a number, '"42"' is a string, hello is a string too. Without words there are no
-params. What is typed is sent; nothing is added, checked or asked before.`,
+By position, a word that is JSON is that value, and any other is a string: 42 is a number, '"42"' and hello are
+strings. By name, k=text is a string, k:=json a value, k=@file and k:=@file are read from a file. Without words there
+are no params. What is typed is sent; nothing is added, checked or asked before.`,
 		ValidArgsFunction: a.completeCall(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd, args)
@@ -95,8 +96,8 @@ params. What is typed is sent; nothing is added, checked or asked before.`,
 	f.BoolVar(&c.stream, "stream", false, "print notifications too, each line one message, the result last")
 	f.StringVar(&c.batch, "batch", "", "send the messages in `FILE` (- for stdin) as one batch")
 	f.BoolVar(&c.raw, "raw", false, "send the one word behind TARGET, or -d, byte for byte and print what comes back")
-	f.StringVar(&c.id, "id", "", "use this `id`: JSON, or else a string")
-	f.StringVar(&c.answer, "answer", "", "what to answer when the server calls answer; without it a terminal is asked")
+	f.StringVar(&c.id, "id", "", "use this `ID`: JSON, or else a string")
+	f.StringVar(&c.answer, "answer", "", "`TEXT` to answer when the server calls answer; without it a terminal is asked")
 	c.output.register(cmd)
 	c.reach.register(cmd)
 	return cmd

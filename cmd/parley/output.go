@@ -34,9 +34,9 @@ type outputFlags struct {
 
 func (o *outputFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&o.format, "output", "o", "json", "`form` of the result: json, ndjson, table or raw")
-	f.StringVar(&o.jq, "jq", "", "print what this jq `filter` makes of the result")
-	f.StringVar(&o.colour, "color", "auto", "`when` to colour: auto, always or never (NO_COLOR is heard too)")
+	f.StringVarP(&o.format, "output", "o", "json", "`FORM` of the result: json, ndjson, table or raw")
+	f.StringVar(&o.jq, "jq", "", "print what this jq `FILTER` makes of the result")
+	f.StringVar(&o.colour, "color", "auto", "`WHEN` to colour: auto, always or never; NO_COLOR is heard too")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "ndjson", "table", "raw"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))         // the flag exists
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,12 +63,16 @@ func (a *app) rootCommand() *cobra.Command {
 			return verb.Help()
 		},
 	})
-	root.CompletionOptions.HiddenDefaultCmd = false
-	root.SetUsageTemplate(usageTemplate)
+	root.SuggestionsMinimumDistance = 2
+	root.SetUsageFunc(a.usage)
 	root.SetHelpTemplate(`{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}{{end}}
 
 {{.UsageString}}`)
 	root.AddCommand(a.callCommand(), a.demoCommand(), a.versionCommand())
+	root.InitDefaultCompletionCmd(root.Name())
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Short = "make Tab know verbs, flags and a server's methods"
+	}
 	for _, verb := range root.Commands() {
 		verb.Flags().SortFlags = false
 		verb.PreRunE = func(cmd *cobra.Command, args []string) error { return unmark(cmd, args) }
@@ -98,11 +103,22 @@ func unknownVerb(root *cobra.Command, word string) error {
 	return usagef("there is no verb %q%s (parley help lists them)", cut(word, 60), hint)
 }
 
-const usageTemplate = `{{if .HasAvailableSubCommands}}Verbs:
-{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}  {{rpad .Name .NamePadding}} {{.Short}}
-{{end}}{{end}}
-{{end}}{{if .Runnable}}Usage: {{if .HasAvailableSubCommands}}{{.CommandPath}} VERB [TARGET] … [-- CMD ARG…]{{else}}{{.UseLine}}{{end}}
-{{end}}{{if .HasAvailableLocalFlags}}
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}{{if .HasAvailableSubCommands}}
-` + exitHelp + `{{end}}`
+// usage writes what stands below the text of a verb's help: the verbs or the flags.
+func (a *app) usage(cmd *cobra.Command) error {
+	var b strings.Builder
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("Verbs:\n")
+		for _, verb := range cmd.Commands() {
+			if verb.IsAvailableCommand() || verb.Name() == "help" {
+				fmt.Fprintf(&b, "  %-11s %s\n", verb.Name(), verb.Short)
+			}
+		}
+	}
+	if cmd.Parent() == nil {
+		fmt.Fprintf(&b, "\n%s", exitHelp)
+	} else if cmd.Runnable() {
+		fmt.Fprintf(&b, "Usage: %s\n\n%s", cmd.UseLine(), strings.Replace(cmd.LocalFlags().FlagUsages(), `FILE[="-"]`, "[=FILE]   ", 1))
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
+	return err
+}
