@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 BENCH    ?= .
 COUNT    ?= 1
 
-.PHONY: help setup build run generate tidy lint race fuzz bench interop cross test test-long clean
+.PHONY: help setup build run generate tidy lint race fuzz microbench bench bench-full bench-check bench-size interop cross test test-long clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -43,8 +43,20 @@ race: ## all Go tests under the race detector, in random order
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	scripts/fuzz $(FUZZTIME)
 
-bench: ## benchmarks that match BENCH (all), with allocations
+microbench: ## benchmarks of the packages that match BENCH (all), with allocations
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./...
+
+bench: ## parley beside its peers, a few minutes
+	cd bench && go run .
+
+bench-full: ## the same with more rounds, and how cost grows; into bench/report.md, .json and .svg
+	cd bench && go run . -full -json report.json -plot report.svg > report.md
+
+bench-check: ## compare with the recorded ratios; fails after a loss of more than 15 %
+	cd bench && go run . -check > /dev/null
+
+bench-size: ## how large a TCP client is, and on small systems
+	cd bench && go run ./size
 
 interop: ## our ends against other people's programs
 	cd interop && go test -race -count=1 -timeout 12m ./...
