@@ -173,6 +173,9 @@ func (a *Answerer) Answer(ctx context.Context, dst, payload []byte, x *Exchange)
 		a.takeResponse(x.Asker, m, payload)
 		return dst, nil
 	case kindBadRequest:
+		if x.Asker.spoilt(m, payload) {
+			return dst, nil
+		}
 		return AppendError(dst, m.version, m.id, m.bad), m.bad
 	}
 	a.prepare(j, m, payload, x)

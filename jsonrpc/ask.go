@@ -374,6 +374,12 @@ func (k *Asker) deliver(m *message, payload []byte) bool {
 	return true
 }
 
+// spoilt ends the call that waits for the id of a message which has neither method, result nor error, and reports whether
+// there was one: then it was meant as the response.
+func (k *Asker) spoilt(m *message, payload []byte) bool {
+	return k != nil && m.method.absent() && k.deliver(m, payload)
+}
+
 // onlyOne returns the call that an error for nobody in particular must be about: the only one that waits. It is what a peer says
 // of a request that it could not read, for instance because of its size. The lock is held.
 func (k *Asker) onlyOne(m *message) *waiter {

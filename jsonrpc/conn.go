@@ -201,10 +201,10 @@ func (c *Conn) take(ctx context.Context, payload []byte) error {
 		c.takeResponse(&c.asker, m, payload)
 		return nil
 	case kindBadRequest:
-		if !m.method.absent() || !c.asker.deliver(m, payload) { // without a method it may be a spoilt response
-			return c.refuseOne(payload, m)
+		if c.asker.spoilt(m, payload) {
+			return nil
 		}
-		return nil
+		return c.refuseOne(payload, m)
 	}
 	return c.takeRequest(ctx, m, payload)
 }
@@ -349,7 +349,7 @@ func (c *Conn) takeBatch(ctx context.Context, payload []byte) error {
 		switch {
 		case m.kind == kindResponse || m.kind == kindBadResponse:
 			c.takeResponse(&c.asker, &m, payload)
-		case m.kind == kindBadRequest && m.method.absent() && c.asker.deliver(&m, payload):
+		case m.kind == kindBadRequest && c.asker.spoilt(&m, payload):
 		default:
 			rest = append(rest, m)
 		}
