@@ -14,7 +14,7 @@ func openFiles() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt
 	}
-	return int(min(uint64(limit.Cur), math.MaxInt))
+	return int(min(uint64(limit.Cur), math.MaxInt)) //nolint:unconvert // FreeBSD counts in int64
 }
 
 // isInUse reports whether listening failed because somebody else listens there.

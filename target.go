@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -122,7 +123,7 @@ func parseStdio(rest string) (Target, string) {
 func parseURL(text string) (Target, string) {
 	u, err := url.Parse(text)
 	if err != nil {
-		if inner, ok := err.(*url.Error); ok {
+		if inner, ok := errors.AsType[*url.Error](err); ok {
 			err = inner.Err
 		}
 		return Target{}, err.Error()

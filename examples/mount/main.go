@@ -34,23 +34,25 @@ func main() {
 	server := httptest.NewServer(routes()) // in earnest: http.Server, and a look at who calls before all routes
 	defer server.Close()
 
-	answer, err := http.Post(server.URL+"/api/rpc", "application/json",
-		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"add","params":{"a":5,"b":3}}`))
-	if err != nil {
-		log.Fatal(err)
-	}
-	show("POST /api/rpc", answer)
-	if answer, err = http.Get(server.URL + "/about"); err != nil {
-		log.Fatal(err)
-	}
-	show("GET /about", answer)
+	show(server, "POST", "/api/rpc", `{"jsonrpc":"2.0","id":1,"method":"add","params":{"a":5,"b":3}}`)
+	show(server, "GET", "/about", "")
 }
 
-func show(what string, answer *http.Response) {
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+// show makes one request and prints what comes back.
+func show(server *httptest.Server, method, path, body string) {
+	req, err := http.NewRequestWithContext(context.Background(), method, server.URL+path, strings.NewReader(body))
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s: %s\n", what, body)
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := server.Client().Do(req)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s %s: %s\n", method, path, text)
 }
