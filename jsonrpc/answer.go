@@ -20,7 +20,7 @@ type Answerer struct {
 	// Mode tells what may be assumed of a method, usually the Mux's. Nil: nothing.
 	Mode func(method string) Mode
 
-	Limits  Limits
+	Limits  Limits  // holds the limits in force after the first use
 	Gate    *Gate   // bounds the requests of many conversations together; nil for no bound
 	Version Version // Version1 takes messages of both versions
 	NoBatch bool    // the protocol has no batches: an array is answered -32600
@@ -34,10 +34,9 @@ type Answerer struct {
 	// dropped. Nil drops it. It is called on the goroutine that noticed, and must not wait.
 	Report func(what string, err error)
 
-	setup  sync.Once
-	limits Limits // Limits with defaults
-	tick   time.Duration
-	names  nameTable
+	setup sync.Once
+	tick  time.Duration
+	names nameTable
 
 	active   atomic.Int64 // payloads that are being answered
 	watched  atomic.Int32 // how many wait for there to be none
@@ -80,9 +79,9 @@ var errStopping = errors.New("jsonrpc: shutting down")
 
 func (a *Answerer) init() {
 	a.setup.Do(func() {
-		a.limits = a.Limits.withDefaults()
-		a.tick = tickOf(a.limits.Deadline)
-		if a.limits.Deadline < 0 {
+		a.Limits = a.Limits.withDefaults()
+		a.tick = tickOf(a.Limits.Deadline)
+		if a.Limits.Deadline < 0 {
 			a.tick = time.Second
 		}
 		a.Track = a.Track || a.Cancellation.Method != ""
@@ -200,8 +199,8 @@ func (a *Answerer) Answer(ctx context.Context, dst, payload []byte, x *Exchange)
 
 // parse reads a payload by the limits in force.
 func (a *Answerer) parse(p *parser, payload []byte) *Error {
-	p.maxBatch, p.version = a.limits.Batch, a.Version
-	if e := p.parse(payload, a.limits.Depth, a.limits.Tokens); e != nil {
+	p.maxBatch, p.version = a.Limits.Batch, a.Version
+	if e := p.parse(payload, a.Limits.Depth, a.Limits.Tokens); e != nil {
 		return e
 	}
 	if p.batch && a.NoBatch {
@@ -441,7 +440,7 @@ func (a *Answerer) endAll(cause error) {
 
 // sweep looks for requests that passed their deadline, once a tick while anything runs.
 func (a *Answerer) sweep() {
-	handler, total, second := ticks(a.limits.Deadline, a.tick), ticks(a.limits.TotalDeadline, a.tick), ticks(time.Second, a.tick)
+	handler, total, second := ticks(a.Limits.Deadline, a.tick), ticks(a.Limits.TotalDeadline, a.tick), ticks(time.Second, a.tick)
 	var late, stuck []*running
 	a.mu.Lock()
 	a.now++
@@ -480,7 +479,7 @@ func (a *Answerer) giveUp(r *running) {
 		return // a carrier of one payload can only wait
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), a.limits.OutWait)
+		ctx, cancel := context.WithTimeout(context.Background(), a.Limits.OutWait)
 		defer cancel()
 		_ = r.x.Sink.Send(ctx, AppendError(nil, r.v, r.id, faultDeadline)) // else the conversation is over
 	}()

@@ -14,7 +14,7 @@ import (
 // An Asker is the asking half: a table of calls that wait for the response with their id. It is needed where question and answer part ways:
 // on a [Conn], and in sessions whose answers come by another request. Set its fields before its first use, and do not copy it afterwards.
 type Asker struct {
-	Limits  Limits
+	Limits  Limits // holds the limits in force after the first use
 	Version Version
 
 	// Open tells which calls have no deadline of their own. Nil: none.
@@ -24,9 +24,8 @@ type Asker struct {
 	// protocol sends its cancel message here. Nil: the peer is not told.
 	Abandoned func(id ID)
 
-	setup  sync.Once
-	limits Limits
-	tick   time.Duration
+	setup sync.Once
+	tick  time.Duration
 
 	single atomic.Bool // the peer refused a batch
 
@@ -107,9 +106,9 @@ func (k *Asker) free(w *waiter) {
 
 func (k *Asker) init() {
 	k.setup.Do(func() {
-		k.limits = k.Limits.withDefaults()
-		k.tick = tickOf(k.limits.CallTime)
-		if k.limits.CallTime < 0 {
+		k.Limits = k.Limits.withDefaults()
+		k.tick = tickOf(k.Limits.CallTime)
+		if k.Limits.CallTime < 0 {
 			k.tick = time.Second
 		}
 	})
@@ -160,12 +159,12 @@ func (k *Asker) do(ctx context.Context, s Sink, id ID, method string, params, re
 func (k *Asker) reserve(ctx context.Context, id ID, method string, streams bool) (*waiter, error) {
 	k.init()
 	_, bounded := ctx.Deadline()
-	timed := !bounded && k.limits.CallTime >= 0 && (k.Open == nil || !k.Open(method))
+	timed := !bounded && k.Limits.CallTime >= 0 && (k.Open == nil || !k.Open(method))
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	err := k.failed
-	if err == nil && k.count >= k.limits.Calls {
+	if err == nil && k.count >= k.Limits.Calls {
 		err = ErrBusy
 	}
 	if err == nil && !id.IsZero() && k.find(id) != nil {
@@ -420,7 +419,7 @@ func (k *Asker) event(id ID, req *Request) bool {
 		k.mu.Unlock()
 		return false
 	}
-	lagging := len(w.events) >= k.limits.Events
+	lagging := len(w.events) >= k.Limits.Events
 	if lagging {
 		k.remove(w)
 		w.fail = ErrLagging
@@ -481,7 +480,7 @@ func (k *Asker) Pending() []ID {
 
 // sweep ends the calls that have waited too long, once a tick while any waits.
 func (k *Asker) sweep() {
-	most := ticks(k.limits.CallTime, k.tick)
+	most := ticks(k.Limits.CallTime, k.tick)
 	var late []*waiter
 	k.mu.Lock()
 	k.now++

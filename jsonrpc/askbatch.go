@@ -95,7 +95,7 @@ func (k *Asker) forget(calls []*waiter) {
 // oneByOne sends the items as single messages.
 func (k *Asker) oneByOne(ctx context.Context, s Sink, items []Item) error {
 	var wait sync.WaitGroup
-	places := make(chan struct{}, k.limits.Parallel)
+	places := make(chan struct{}, k.Limits.Parallel)
 	for i := range items {
 		places <- struct{}{}
 		wait.Go(func() {

@@ -86,7 +86,7 @@ func (b *batchRun) run(dst []byte, onDone func()) []byte {
 	}
 	b.parts = make([][]byte, len(b.msgs))
 	var helpers sync.WaitGroup
-	for range min(b.slow(), b.a.limits.Parallel) - 1 {
+	for range min(b.slow(), b.a.Limits.Parallel) - 1 {
 		helpers.Go(b.work)
 	}
 	b.work()
@@ -182,7 +182,7 @@ func (b *batchRun) one(i int, j *job) int {
 func (b *batchRun) full() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.bytes > b.a.limits.BatchBytes
+	return b.bytes > b.a.Limits.BatchBytes
 }
 
 // join appends the answers in the order of the requests.

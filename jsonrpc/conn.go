@@ -65,7 +65,7 @@ func (c *Conn) begin() {
 		c.asker.Limits, c.asker.Version, c.asker.Open = c.Limits, c.Version, c.Open
 		c.asker.Abandoned = c.sendCancel
 		c.asker.init()
-		l := &c.limits
+		l := &c.Limits
 		c.out = outbox{t: c.t, maxMessages: l.OutMessages, maxBytes: l.OutBytes, wait: l.OutWait, failed: c.fail}
 		c.lane.most, c.lane.pending, c.lane.bytes = l.Running, l.Pending, l.NotifyBytes
 		c.lane.run = c.runTask
@@ -290,7 +290,7 @@ func (c *Conn) takeRequest(ctx context.Context, m *message, payload []byte) erro
 	}
 	defer c.discard(t)
 	if t.ordered {
-		return fmt.Errorf("jsonrpc: more than %d bytes of notifications wait: %w", c.limits.NotifyBytes, ErrBusy)
+		return fmt.Errorf("jsonrpc: more than %d bytes of notifications wait: %w", c.Limits.NotifyBytes, ErrBusy)
 	}
 	c.answer(appendRefusal(c.held, &j.req, m.version, faultBusy))
 	return nil
