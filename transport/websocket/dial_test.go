@@ -370,7 +370,7 @@ func TestNegotiate(t *testing.T) {
 				return
 			}
 			got <- tr.Subprotocol()
-			tr.Read()
+			_, _, _ = tr.Read() // until the client closes
 			tr.Close()
 		}))
 		tr, err := Dial(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), &Options{Subprotocols: c.client})

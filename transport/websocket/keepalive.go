@@ -36,7 +36,7 @@ func (t *Transport) tick() {
 		t.waiting = false
 		t.timer.Reset(max(t.settings.ping-t.settings.pong, 0))
 	default:
-		t.partLocked(farewell{kind: abrupt}, ErrDeadPeer)
+		_ = t.partLocked(farewell{kind: abrupt}, ErrDeadPeer) // there is no earlier cause
 	}
 }
 

@@ -61,10 +61,12 @@ func TestPings(t *testing.T) {
 			}
 			if i == 2 { // a message that began must also end
 				go func() {
-					far.Write(answer)
+					_, first := far.Write(answer)
 					time.Sleep(29 * time.Second)
-					far.Write(r.raw(text, "[")[1:])
-					far.Write(r.raw(fin, "]"))
+					_, rest := far.Write(append(r.raw(text, "[")[1:], r.raw(fin, "]")...))
+					if err := errors.Join(first, rest); err != nil {
+						t.Error(err)
+					}
 				}()
 				continue
 			}
@@ -105,7 +107,11 @@ func TestPingFlood(t *testing.T) {
 	bubble(t, func(t *testing.T, r role) {
 		tr, far := r.pipe(&Options{PingInterval: -1})
 		failed := reading(tr)
-		send := func() error { _, err := far.Write(r.raw(pingBits, "x")); return err }
+		send := func() {
+			if _, err := far.Write(r.raw(pingBits, "x")); err != nil {
+				t.Error(err)
+			}
+		}
 		answer := func() rawFrame {
 			f, err := r.readFrame(far)
 			if err != nil {
