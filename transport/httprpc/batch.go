@@ -99,7 +99,7 @@ func (b *batch) add(body []byte, i int) ([]byte, error) {
 	case id.IsZero():
 		id = jsonrpc.IntID(b.client.ids.Add(1))
 	}
-	if _, double := b.index[id]; double && !item.Notify {
+	if _, double := b.index[plainID(id)]; double && !item.Notify {
 		return nil, errDouble
 	}
 	body, err := appendItem(body, b.client.o.Version, id, item)
@@ -107,7 +107,7 @@ func (b *batch) add(body []byte, i int) ([]byte, error) {
 		return nil, fmt.Errorf("httprpc: %s: %w", item.Method, err)
 	}
 	if !item.Notify {
-		b.ids[i], b.index[id] = id, i
+		b.ids[i], b.index[plainID(id)] = id, i
 		b.left++
 	}
 	return body, nil
@@ -129,7 +129,7 @@ func (b *batch) send(ctx context.Context, body []byte) error {
 
 // take gives an answer to its item.
 func (b *batch) take(m *jsonrpc.Message, array bool) (done bool, err error) {
-	i, ok := b.index[m.ID]
+	i, ok := b.index[plainID(m.ID)]
 	switch {
 	case ok && !b.ids[i].IsZero():
 		b.ids[i] = jsonrpc.ID{}

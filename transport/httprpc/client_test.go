@@ -195,6 +195,29 @@ func TestStrangeAnswers(t *testing.T) {
 	}
 }
 
+// TestIDsInOtherLetters: the same string, written in another way, is the same id to a caller.
+func TestIDsInOtherLetters(t *testing.T) {
+	for _, tt := range []struct{ sent, came string }{
+		{`"ä🌍"`, `"\u00e4\ud83c\udf0d"`},
+		{`"\u0031"`, `"1"`},
+		{`"a/b"`, `"a\/b"`},
+	} {
+		id, err := jsonrpc.ParseID([]byte(tt.sent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := `{"jsonrpc":"2.0","id":` + tt.came + `,"result":1}`
+		c := client(t, serve(t, replying(200, "application/json", body)), nil)
+		if err := c.Do(t.Context(), &jsonrpc.Item{Method: "x", ID: id}); err != nil {
+			t.Errorf("%s: %v", tt.sent, err)
+		}
+		items := []jsonrpc.Item{{Method: "x", ID: id}}
+		if err := c.Batch(t.Context(), items); err != nil || items[0].Err != nil {
+			t.Errorf("%s in a batch: %v, %v", tt.sent, err, items[0].Err)
+		}
+	}
+}
+
 func TestStatusError(t *testing.T) {
 	c := client(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", "Bearer")

@@ -42,12 +42,29 @@ type one struct {
 
 func (o one) take(m *jsonrpc.Message, _ bool) (bool, error) {
 	switch {
-	case m.ID == o.id:
+	case m.ID == o.id, plainID(m.ID) == plainID(o.id):
 	case m.ID.IsNull() && m.Error != nil: // our request was not even readable to the server
 	default:
 		return false, fmt.Errorf("%w: it has id %.64s, not %s", jsonrpc.ErrBadResponse, m.ID, o.id)
 	}
 	return true, m.Decode(o.result)
+}
+
+// plainID is id with the escapes of a string undone where they need not be: some servers read an id and write it anew, in
+// other letters than it came in (Python's json.dumps writes "\u00e4" for "ä").
+func plainID(id jsonrpc.ID) jsonrpc.ID {
+	if _, ok := id.Int(); ok {
+		return id
+	}
+	text := id.String()
+	if !strings.Contains(text, `\`) {
+		return id
+	}
+	var s string
+	if jsonrpc.Raw(text).Decode(&s) != nil {
+		return id // a lone surrogate, which cannot be written in another way
+	}
+	return jsonrpc.StringID(s)
 }
 
 // answered reads until the answer is there.
@@ -206,7 +223,7 @@ func (in *inbox) readStream(answer *http.Response) error {
 	for !in.done {
 		e, err := events.Next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			in.done, in.err = true, fmt.Errorf("%w: the stream ended before it", jsonrpc.ErrBadResponse)
 		case err != nil:
 			in.done, in.err = true, in.call.failed(err)
@@ -245,7 +262,7 @@ func (in *inbox) handOver(answer *http.Response) error {
 		events := sse.NewReader(answer.Body, in.client.limit)
 		for {
 			e, err := events.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err != nil {
@@ -309,7 +326,7 @@ func readAll(r io.Reader, dst []byte, limit int64) ([]byte, error) {
 		switch {
 		case int64(len(dst)) > limit:
 			return dst, fmt.Errorf("an answer over %d bytes: %w", limit, jsonrpc.ErrTooLarge)
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return dst, nil
 		case err != nil:
 			return dst, err

@@ -53,6 +53,8 @@ type Server struct {
 
 	// WriteTimeout bounds each write. Zero means 10 s. A client that does not take its bytes in that time is hung up on.
 	WriteTimeout time.Duration
+
+	memory guard.Memory // bodies that are read or being answered: 512 MiB together, then the next ones wait
 }
 
 // Handler returns a Server that h answers for, by the modes of its methods if it is a Mux. For limits and everything else about the
@@ -71,7 +73,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		guard.MethodOnly(http.MethodPost).Write(w, r)
 		return
 	}
-	body := guard.Body{Max: s.MaxMessage, Types: s.ContentTypes}
+	body := guard.Body{Max: s.MaxMessage, Types: s.ContentTypes, Memory: &s.memory}
 	if f := body.Check(r); f != nil {
 		f.Write(w, r)
 		return
@@ -88,6 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.Write(w, r)
 		return
 	}
+	defer body.Done(len(b.in))
 	x := &exchange{server: s, w: w, r: r}
 	defer x.abandon() // does nothing after finish
 	x.prepare(r.Context(), wants, b.in)

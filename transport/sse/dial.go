@@ -128,7 +128,7 @@ func (t *clientSide) open(at *url.URL, limit int64) error {
 	for {
 		e, err := t.events.Next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return fmt.Errorf("%w: the stream ended before its endpoint event", jsonrpc.ErrBadResponse)
 		case err != nil:
 			return err
@@ -189,7 +189,7 @@ func (t *clientSide) ending(err error) error {
 		return &jsonrpc.FrameError{Answer: jsonrpc.ErrInvalidRequest, Err: err}
 	case t.ctx.Err() != nil:
 		return fmt.Errorf("sse: read: %w", context.Cause(t.ctx))
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return io.EOF
 	}
 	return fmt.Errorf("sse: read: %w", err)

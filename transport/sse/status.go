@@ -45,8 +45,8 @@ func (e *StatusError) Error() string {
 
 // Is reports whether target is the kind of the status.
 func (e *StatusError) Is(target error) bool {
-	return target == ErrUnauthorized && e.Status == http.StatusUnauthorized || //nolint:errorlint // this is what errors.Is calls
-		target == ErrForbidden && e.Status == http.StatusForbidden //nolint:errorlint // the same
+	return target == ErrUnauthorized && e.Status == http.StatusUnauthorized ||
+		target == ErrForbidden && e.Status == http.StatusForbidden
 }
 
 // Unwrap returns the JSON-RPC error of the body, if there is one.

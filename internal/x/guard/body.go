@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -24,6 +25,10 @@ type Body struct {
 	// Time is how long the whole body may take. Zero means 30 s. Whatever it is, what has arrived must be 1 KiB a second
 	// after the first 5 s. Slower is 408, and the connection is closed.
 	Time time.Duration
+
+	// Memory, if not nil, bounds the bodies in memory together with all others that share it. A body that finds no room
+	// within Time is 503. Whoever has read one calls Done when it is not needed any more.
+	Memory *Memory
 }
 
 const (
@@ -42,6 +47,7 @@ var (
 	encoded     = &Refusal{Status: http.StatusUnsupportedMediaType, Text: "compressed bodies are not taken", Name: "Accept-Encoding", Value: "identity"}
 	tooLong     = &Refusal{Status: http.StatusRequestEntityTooLarge, Text: "the body is too large", Close: true}
 	tooSlow     = &Refusal{Status: http.StatusRequestTimeout, Text: "the body came too slowly", Close: true}
+	noRoom      = &Refusal{Status: http.StatusServiceUnavailable, Text: "too much is in memory, try again", Name: "Retry-After", Value: "1"}
 	cutOff      = &Refusal{Status: http.StatusBadRequest, Text: "the body is cut off or wrongly framed", Close: true}
 	nothingFits = refuse(http.StatusNotAcceptable, "nothing of what Accept names can be sent")
 )
@@ -104,16 +110,63 @@ func (b *Body) Read(w http.ResponseWriter, r *http.Request, dst []byte) ([]byte,
 	if r.ContentLength == 0 {
 		return dst, nil
 	}
+	held, f := b.hold(r)
+	if f != nil {
+		return dst, f
+	}
 	control := http.NewResponseController(w)
 	start := time.Now()
 	_ = control.SetReadDeadline(start.Add(grace)) // without deadlines the server's own limits hold
 
-	dst, f := b.read(control, r, dst, start)
+	before := len(dst)
+	dst, f = b.read(control, r, dst, start)
 	if f == nil {
 		// The server reads on behind the body, to see whether the client goes away. That has no end.
 		_ = control.SetReadDeadline(time.Time{})
 	}
+	if held > 0 {
+		kept := int64(0)
+		if f == nil {
+			kept = weight(int64(len(dst) - before))
+		}
+		b.Memory.give(held - kept)
+	}
 	return dst, f
+}
+
+// hold takes room for the body, for as much as it may have.
+func (b *Body) hold(r *http.Request) (int64, *Refusal) {
+	if b.Memory == nil {
+		return 0, nil
+	}
+	most := r.ContentLength
+	if most < 0 {
+		most = max(b.limit(), step+1)
+	}
+	held := weight(most)
+	if held == 0 {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), b.time())
+	defer cancel()
+	if b.Memory.take(ctx, held) != nil {
+		return 0, noRoom
+	}
+	return held, nil
+}
+
+// Done gives back the room of a body that Read returned, of so many bytes.
+func (b *Body) Done(bytes int) {
+	if held := weight(int64(bytes)); held > 0 && b.Memory != nil {
+		b.Memory.give(held)
+	}
+}
+
+func (b *Body) time() time.Duration {
+	if b.Time == 0 {
+		return defaultTime
+	}
+	return b.Time
 }
 
 func (b *Body) read(control *http.ResponseController, r *http.Request, dst []byte, start time.Time) ([]byte, *Refusal) {
@@ -124,7 +177,7 @@ func (b *Body) read(control *http.ResponseController, r *http.Request, dst []byt
 			room = min(room, announced-got)
 		}
 		if int64(cap(dst)-len(dst)) < min(room, 512) {
-			dst = slices.Grow(dst, int(room))
+			dst = grow(dst, int(room), announced-got)
 		}
 		room = min(room, int64(cap(dst)-len(dst)))
 		n, err := r.Body.Read(dst[len(dst) : len(dst)+int(room)])
@@ -144,14 +197,21 @@ func (b *Body) read(control *http.ResponseController, r *http.Request, dst []byt
 	}
 }
 
+// grow makes room for at least so many bytes: doubling, but not past what is announced.
+func grow(dst []byte, room int, announced int64) []byte {
+	more := int64(max(room, len(dst)))
+	if announced >= 0 {
+		more = min(more, announced)
+	}
+	bigger := make([]byte, len(dst), int64(len(dst))+more)
+	copy(bigger, dst)
+	return bigger
+}
+
 // due is until when the next bytes must be here, if got have come.
 func (b *Body) due(start time.Time, got int64) time.Time {
-	total := b.Time
-	if total == 0 {
-		total = defaultTime
-	}
 	earned := grace + time.Duration(got/rate)*time.Second + time.Duration(got%rate)*time.Second/rate
-	return start.Add(min(total, earned))
+	return start.Add(min(b.time(), earned))
 }
 
 func refusalOf(err error) *Refusal {

@@ -119,8 +119,13 @@ func (d *Door) Check(r *http.Request) *Refusal {
 }
 
 func (d *Door) checkHost(r *http.Request, where place) *Refusal {
-	if r.Host == "" || len(r.Header["Host"]) > 0 { // net/http takes the one Host away; a second one would still be there
+	if r.Host == "" {
 		return noHost
+	}
+	for _, also := range r.Header["Host"] { // HTTP/2 has it beside :authority, and they must agree (RFC 9113, section 8.3.1)
+		if also != r.Host {
+			return noHost
+		}
 	}
 	host, port, ok := splitHost(r.Host)
 	if !ok || !where.known {

@@ -102,6 +102,10 @@ func TestHost(t *testing.T) {
 	if got := status(d.Check(second)); got != 400 {
 		t.Errorf("a second Host: got %d, want 400", got)
 	}
+	second.Header["Host"] = []string{"localhost:3000"}
+	if got := status(d.Check(second)); got != 200 {
+		t.Errorf("the same Host beside :authority: got %d, want 200", got)
+	}
 	nowhere := httptest.NewRequest("POST", "/", nil)
 	nowhere.Host = "localhost:3000"
 	if got := status(d.Check(nowhere)); got != 403 {
