@@ -62,7 +62,7 @@ func TestCall(t *testing.T) {
 		t.Error(err)
 	}
 	err = c.Call(t.Context(), "nobody", nil, nil)
-	if e, ok := err.(*jsonrpc.Error); !ok || e.Code != jsonrpc.CodeMethodNotFound { //nolint:errorlint // it must not be wrapped: a gateway passes it on
+	if e, ok := err.(*jsonrpc.Error); !ok || e.Code != jsonrpc.CodeMethodNotFound { // not errors.As: a gateway passes it on as it is
 		t.Errorf("got %v, want the peer's error itself", err)
 	}
 	item := jsonrpc.Item{Method: "subtract", Params: []int{5, 3}, Result: new(int), ID: jsonrpc.StringID("mine")}
@@ -221,7 +221,7 @@ func TestIDsInOtherLetters(t *testing.T) {
 func TestStatusError(t *testing.T) {
 	c := client(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, strings.Repeat("x", 5000), 401)
+		http.Error(w, strings.Repeat("x", 5000), http.StatusUnauthorized)
 	})), nil)
 	err := c.Call(t.Context(), "x", nil, nil)
 	s, ok := errors.AsType[*StatusError](err)
@@ -236,7 +236,7 @@ func TestStatusError(t *testing.T) {
 	if !errors.Is(err, ErrForbidden) || !errors.Is(err, jsonrpc.NewError(7, "")) {
 		t.Errorf("got %v, want both", err)
 	}
-	if _, ok := err.(*jsonrpc.Error); ok { //nolint:errorlint // it must be wrapped: it is about our credentials, not the caller's
+	if _, ok := err.(*jsonrpc.Error); ok { // it is about our credentials, not the caller's
 		t.Error("the error of our credentials would be passed on")
 	}
 }

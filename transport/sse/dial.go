@@ -112,7 +112,7 @@ func (t *clientSide) open(at *url.URL, limit int64) error {
 	header := maps.Clone(t.header)
 	header["Accept"] = []string{ContentType}
 	header["Cache-Control"] = []string{"no-store"}
-	answer, err := t.do(t.ctx, http.MethodGet, at, header, nil)
+	answer, err := t.do(t.ctx, http.MethodGet, at, header, nil) //nolint:bodyclose // Close does it, also when Dial fails
 	if err != nil {
 		return err
 	}

@@ -286,9 +286,9 @@ func TestDialRefuses(t *testing.T) {
 		{"a page", say("text/html", "<p>"), bad},
 		{"an end", say(ContentType, ": hello\n\n"), bad},
 		{"a message first", say(ContentType, "data: {}\n\n"), bad},
-		{"unauthorized", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who?", 401) }),
+		{"unauthorized", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who?", http.StatusUnauthorized) }),
 			func(err error) bool { return errors.Is(err, ErrUnauthorized) }},
-		{"a redirect elsewhere", http.RedirectHandler("http://127.0.0.1:1/", 307),
+		{"a redirect elsewhere", http.RedirectHandler("http://127.0.0.1:1/", http.StatusTemporaryRedirect),
 			func(err error) bool { s, ok := errors.AsType[*StatusError](err); return ok && s.Status == 307 }},
 	}
 	for _, tt := range tests {

@@ -237,9 +237,11 @@ func TestEachEventIsOneWrite(t *testing.T) {
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	reader := bufio.NewReader(conn)
-	if _, err := http.ReadResponse(reader, nil); err != nil {
+	head, err := http.ReadResponse(reader, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer head.Body.Close()
 	for i, want := range []string{"9\r\ndata: a\n\n\r\n", "11\r\ndata: b\ndata: c\n\n\r\n", "c\r\ndata: last\n\n\r\n0\r\n\r\n"} {
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(reader, got); err != nil || string(got) != want {

@@ -222,6 +222,7 @@ func TestSlowBody(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				defer answer.Body.Close()
 				if !strings.HasPrefix(answer.Status, tt.want) {
 					t.Errorf("got %s after %s, want %s", answer.Status, took, tt.want)
 				}
@@ -257,9 +258,11 @@ func TestAHandlerMayTakeLongerThanTheBody(t *testing.T) {
 		conn := listener.dial()
 		defer conn.Close()
 		go func() { _, _ = io.WriteString(conn, postHead+"Content-Length: 2\r\n\r\n{}") }()
-		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer answer.Body.Close()
 		if cause != nil {
 			t.Errorf("the request ended early: %v", cause)
 		}
@@ -284,6 +287,7 @@ func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
 		if err != nil || answer.StatusCode != 415 || time.Since(start) != 0 {
 			t.Fatalf("got %v, %v after %s; want 415 at once", answer, err, time.Since(start))
 		}
+		defer answer.Body.Close()
 		if _, err := io.Copy(io.Discard, reader); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			t.Error(err)
 		}
