@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/internal/demo"
+	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
 // A watcher is a stderr that tells when a text was written to it.
@@ -63,15 +65,48 @@ func TestInterruptCancelsOnTheWire(t *testing.T) {
 	}
 }
 
+// TestNotificationsAreAllPrinted: also those that belong to no call, and all of them before the result.
+func TestNotificationsAreAllPrinted(t *testing.T) {
+	const count = 200
+	mux := new(jsonrpc.Mux)
+	mux.Add("burst", jsonrpc.PeerFunc(func(ctx context.Context, peer jsonrpc.Peer, _ []int) (string, error) {
+		for i := range count {
+			if err := peer.Notify(ctx, "news", []int{i}); err != nil {
+				return "", err
+			}
+		}
+		return "end", nil
+	}))
+	target := serveOn(t, &parley.Listener{Handler: mux}, "tcp://127.0.0.1:0")
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }}
+	if code := a.main(t.Context(), []string{"call", target.String(), "burst", "--stream"}); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	var want strings.Builder
+	for i := range count {
+		fmt.Fprintf(&want, `{"method":"news","params":[%d]}`+"\n", i)
+	}
+	want.WriteString(`{"result":"end"}` + "\n")
+	if got := stdout.String(); got != want.String() {
+		t.Errorf("stdout is\n%s", got)
+	}
+}
+
 // serveDemo runs a demo on one address until the test ends.
 func serveDemo(t *testing.T, text string) parley.Target {
+	t.Helper()
+	service := demo.New("test")
+	return serveOn(t, &parley.Listener{Handler: service.Handler(), Mode: service.Mux.Mode}, text)
+}
+
+// serveOn runs l on one address until the test ends.
+func serveOn(t *testing.T, l *parley.Listener, text string) parley.Target {
 	t.Helper()
 	target, err := parley.ParseTarget(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := demo.New("test")
-	l := &parley.Listener{Handler: service.Handler(), Mode: service.Mux.Mode}
 	server, err := l.Listen(t.Context(), target)
 	if err != nil {
 		t.Fatal(err)
