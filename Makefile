@@ -32,6 +32,7 @@ generate: ## run go generate; fails if that changes a file
 
 tidy: ## fails if a go.mod says more or less than the code needs
 	go mod tidy -diff
+	cd bench && go mod tidy -diff
 	cd interop && go mod tidy -diff
 
 lint: ## gofmt, go vet and the linters of .golangci.yml
