@@ -1,0 +1,258 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// patience is how long an answer may take that should come at once.
+const patience = 10 * time.Second
+
+// A Demo is a running `parley demo` on all addresses, and the connections to it that are open.
+type Demo struct {
+	program string
+	process *exec.Cmd
+	ended   chan struct{} // closed when its stderr is
+	log     syncBuffer
+
+	web, web1, tcp, tcpHeader, tcp1, unix string // host and port, or a path
+
+	probes atomic.Int64
+	mu     sync.Mutex // guards idle
+	idle   map[string][]Wire
+}
+
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+var addressLine = regexp.MustCompile(`\bcall '?((?:https?|tcp|wss?|unix):[^\s']+)`)
+
+// Start runs the demo of program, with its socket in dir.
+func Start(ctx context.Context, program, dir string, more ...string) (*Demo, error) {
+	d := &Demo{program: program, ended: make(chan struct{}), unix: filepath.Join(dir, "demo.sock"), idle: make(map[string][]Wire)}
+	targets := []string{"http://127.0.0.1:0", "http://127.0.0.1:0/rpc?jsonrpc=1.0", "tcp://127.0.0.1:0", "tcp://127.0.0.1:0?framing=header", "tcp://127.0.0.1:0?jsonrpc=1.0", "unix:" + d.unix}
+	args := append([]string{"demo"}, more...)
+	for _, target := range targets {
+		args = append(args, "--listen", target)
+	}
+	d.process = exec.CommandContext(ctx, program, args...)
+	stderr, err := d.process.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.process.Start(); err != nil {
+		return nil, err
+	}
+	found := make(chan string, 100)
+	go func() {
+		defer close(d.ended)
+		lines := bufio.NewScanner(io.TeeReader(stderr, &d.log))
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if m := addressLine.FindStringSubmatch(lines.Text()); m != nil && !strings.HasPrefix(m[1], "ws:") {
+				select {
+				case found <- m[1]:
+				default:
+				}
+			}
+		}
+	}()
+	for _, to := range []*string{&d.web, &d.web1, &d.tcp, &d.tcpHeader, &d.tcp1, &d.unix} {
+		select {
+		case address := <-found:
+			_, rest, _ := strings.Cut(address, ":")
+			rest = strings.TrimPrefix(rest, "//")
+			rest, _, _ = strings.Cut(rest, "?")
+			*to = strings.TrimSuffix(rest, "/rpc")
+		case <-d.ended:
+			return nil, fmt.Errorf("parley demo ended: %s", d.log.String())
+		case <-time.After(20 * time.Second):
+			return nil, fmt.Errorf("parley demo does not say where it listens: %s", d.log.String())
+		}
+	}
+	return d, nil
+}
+
+// Alive reports whether the process still runs.
+func (d *Demo) Alive() bool {
+	select {
+	case <-d.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Stop ends the demo politely and returns an error if it did not end well.
+func (d *Demo) Stop() error {
+	d.mu.Lock()
+	idle := d.idle
+	d.idle = nil
+	d.mu.Unlock()
+	for _, wires := range idle {
+		for _, wire := range wires {
+			wire.Close()
+		}
+	}
+	if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-d.ended:
+	case <-time.After(30 * time.Second):
+		_ = d.process.Process.Kill()
+		return errors.New("parley demo did not end within 30 s of SIGTERM")
+	}
+	return d.process.Wait()
+}
+
+// A Wire is one duplex connection that carries whole messages.
+type Wire interface {
+	Send(message []byte) error
+	Recv() ([]byte, error) // io.EOF after a clean end, *CloseError after a close frame
+	Close()
+}
+
+// wire returns a connection that nobody uses.
+func (d *Demo) wire(carrier string) (Wire, error) {
+	d.mu.Lock()
+	if n := len(d.idle[carrier]); n > 0 {
+		wire := d.idle[carrier][n-1]
+		d.idle[carrier] = d.idle[carrier][:n-1]
+		d.mu.Unlock()
+		return wire, nil
+	}
+	d.mu.Unlock()
+	return d.dial(carrier)
+}
+
+func (d *Demo) giveBack(carrier string, wire Wire) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.idle == nil {
+		wire.Close()
+		return
+	}
+	d.idle[carrier] = append(d.idle[carrier], wire)
+}
+
+// dial makes a new connection.
+func (d *Demo) dial(carrier string) (Wire, error) {
+	if carrier == WebSocket {
+		return d.dialWebSocket(d.web)
+	}
+	s, err := d.stream(carrier)
+	if err != nil {
+		return nil, err
+	}
+	return newStreamWire(s, carrier == Header || carrier == TCPHeader), nil
+}
+
+// A Stream is a connection of bytes. CloseWrite ends our side only.
+type Stream interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+}
+
+// stream opens the bytes below a carrier.
+func (d *Demo) stream(carrier string) (Stream, error) {
+	switch carrier {
+	case TCP:
+		return dialStream("tcp", d.tcp)
+	case TCPHeader:
+		return dialStream("tcp", d.tcpHeader)
+	case Unix:
+		return dialStream("unix", d.unix)
+	case Stdio:
+		return d.child("demo", "--stdio")
+	case Header:
+		return d.child("demo", "--stdio", "--framing", "header")
+	case HTTP, WebSocket:
+		return dialStream("tcp", d.web)
+	}
+	return nil, fmt.Errorf("no carrier %q", carrier)
+}
+
+func dialStream(network, address string) (Stream, error) {
+	c, err := net.DialTimeout(network, address, patience)
+	if err != nil {
+		return nil, err
+	}
+	return c.(Stream), nil
+}
+
+// A childStream is a demo on stdin and stdout.
+type childStream struct {
+	out, in *os.File
+	process *exec.Cmd
+	once    sync.Once
+	exit    error
+	log     syncBuffer
+}
+
+func (d *Demo) child(args ...string) (*childStream, error) {
+	c := &childStream{process: exec.Command(d.program, args...)}
+	in, err := c.process.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.process.Stderr = &c.log
+	if err := c.process.Start(); err != nil {
+		return nil, err
+	}
+	c.in = in.(*os.File)
+	c.out = out.(*os.File)
+	return c, nil
+}
+
+func (c *childStream) Read(p []byte) (int, error)         { return c.out.Read(p) }
+func (c *childStream) Write(p []byte) (int, error)        { return c.in.Write(p) }
+func (c *childStream) SetReadDeadline(t time.Time) error  { return c.out.SetReadDeadline(t) }
+func (c *childStream) CloseWrite() error                  { return c.in.Close() }
+func (c *childStream) SetWriteDeadline(t time.Time) error { return c.in.SetWriteDeadline(t) }
+
+// Close ends the child: by the end of its input, then by force.
+func (c *childStream) Close() error {
+	c.once.Do(func() {
+		_ = c.in.Close()
+		killed := time.AfterFunc(5*time.Second, func() { _ = c.process.Process.Kill() })
+		_, _ = io.Copy(io.Discard, c.out)
+		c.exit = c.process.Wait()
+		killed.Stop()
+	})
+	return c.exit
+}
