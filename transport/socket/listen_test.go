@@ -193,3 +193,15 @@ func TestHandshakeTimeout(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseReleasesOnce: Close twice gives one place back.
+func TestCloseReleasesOnce(t *testing.T) {
+	conn, peer := net.Pipe()
+	defer peer.Close()
+	released := 0
+	s := newTransport(conn, &Options{}, func() { released++ })
+	_, _ = s.Close(), s.Close()
+	if released != 1 {
+		t.Errorf("Close twice gave %d places back, want 1", released)
+	}
+}

@@ -78,6 +78,8 @@ func removeStale(ctx context.Context, path string) error {
 	case err == nil:
 		_ = conn.Close() // it answered, that was the question
 		return ErrInUse
+	case errors.Is(err, syscall.EAGAIN): // it is too busy to answer
+		return ErrInUse
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return os.Remove(path)
 	}

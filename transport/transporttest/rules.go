@@ -330,11 +330,14 @@ func checkTooLarge(e *env) error {
 			if err != nil {
 				return err
 			}
+			if more {
+				return errors.New("more is true before a message over the limit, which is no payload")
+			}
 			_, _, err = b.Read()
 			f, ok := errors.AsType[*jsonrpc.FrameError](err)
 			switch {
 			case !ok:
-				return fmt.Errorf("Read of %d bytes = %v (more was %v), want a *jsonrpc.FrameError", size, err, more)
+				return fmt.Errorf("Read of %d bytes = %v, want a *jsonrpc.FrameError", size, err)
 			case f.Final != e.o.LargeIsFinal:
 				return fmt.Errorf("Read of %d bytes: Final is %v, want %v: %v", size, f.Final, e.o.LargeIsFinal, err)
 			case f.Final:
