@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"net/http"
 	"time"
 
@@ -211,21 +210,4 @@ func (d *Dialer) related() func(*jsonrpc.Request) (jsonrpc.ID, bool) {
 type Client struct {
 	Caller
 	Target Target // what was dialled
-}
-
-// Pending lists the ids of calls that wait for an answer, oldest first. It is empty where the carrier keeps question
-// and answer together, as HTTP does.
-func (c *Client) Pending() []jsonrpc.ID {
-	if conn, ok := c.Caller.(*jsonrpc.Conn); ok {
-		return conn.Pending()
-	}
-	return nil
-}
-
-// Shutdown is Close after what is under way: our answers to the server, and what is still to be sent. ctx bounds the wait.
-func (c *Client) Shutdown(ctx context.Context) error {
-	if conn, ok := c.Caller.(*jsonrpc.Conn); ok {
-		return errors.Join(conn.Shutdown(ctx), conn.Close())
-	}
-	return c.Close()
 }

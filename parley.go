@@ -58,6 +58,13 @@ type Caller interface {
 	// Batch sends all items in one array and returns when each has its answer, which is in the item (JSON-RPC 2.0, section 6).
 	Batch(ctx context.Context, items []jsonrpc.Item) error
 
+	// Pending lists the ids of calls that wait for an answer, oldest first. It is empty where the carrier keeps question
+	// and answer together, as HTTP does.
+	Pending() []jsonrpc.ID
+
+	// Shutdown is Close after what is under way: our answers to the server, and what is still to be sent. ctx bounds the wait.
+	Shutdown(ctx context.Context) error
+
 	// Close is final and waits for what the Caller has started.
 	Close() error
 }

@@ -25,5 +25,14 @@ func dialPost(_ context.Context, d *Dialer, t Target) (Caller, error) {
 	if d.Tap != nil {
 		o.Tap = func(out bool, payload []byte) { d.Tap(Frame{Time: time.Now(), Out: out, Payload: payload}) }
 	}
-	return httprpc.NewClient(t.URL(), o), nil
+	return &post{httprpc.NewClient(t.URL(), o)}, nil
 }
+
+// A post is a Caller over HTTP. The embedded client also sends payloads as they are.
+type post struct{ *httprpc.Client }
+
+// Pending is empty: each call waits for its own HTTP answer, and nobody else could take it.
+func (p *post) Pending() []jsonrpc.ID { return nil }
+
+// Shutdown is Close: nothing is under way but calls, whose callers know.
+func (p *post) Shutdown(context.Context) error { return p.Close() }

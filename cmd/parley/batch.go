@@ -183,6 +183,12 @@ func (c *call) printBatch(ctx context.Context, items []jsonrpc.Item, results []j
 		if item.Err != nil {
 			failed++
 		}
+		if c.stream {
+			if err := c.printer.line(ctx, outcome); err != nil {
+				return err
+			}
+			continue
+		}
 		list = appendComma(list, outcome)
 	}
 	if list != nil {

@@ -111,6 +111,9 @@ func (c *call) run(cmd *cobra.Command, words []string) (err error) {
 	if c.target, words, err = c.app.target(c.reach, words); err != nil {
 		return err
 	}
+	if err := c.reach.fit(c.target); err != nil {
+		return err
+	}
 	dialer, err := c.app.dialer(c.reach)
 	if err != nil {
 		return err
@@ -162,6 +165,21 @@ func (a *app) target(r reachFlags, words []string) (parley.Target, []string, err
 
 func looksLikeTarget(word string) bool {
 	return strings.Contains(word, "://") || strings.HasPrefix(word, "unix:") || strings.HasPrefix(word, ":") || word == "stdio:"
+}
+
+// fit refuses flags that would have no effect on t: who typed them expects one.
+func (r *reachFlags) fit(t parley.Target) error {
+	web := strings.HasSuffix(t.Scheme, "http") || strings.HasSuffix(t.Scheme, "https") || t.Scheme == "ws" || t.Scheme == "wss"
+	secure := strings.HasSuffix(t.Scheme, "https") || t.Scheme == "wss" || t.Scheme == "tls"
+	switch {
+	case len(r.header) > 0 && !web:
+		return usagef("--header goes with HTTP and WebSocket; %s has no headers", t)
+	case (r.token != "" || r.tokenFile != "") && !web && t.Scheme != "tcp" && t.Scheme != "tls":
+		return usagef("--token goes with HTTP, WebSocket, tcp and tls; %s asks for none", t)
+	case r.tlsCA != "" && !secure:
+		return usagef("--tls-ca goes with https, wss and tls; %s has no certificate", t)
+	}
+	return nil
 }
 
 // dialer makes a Dialer of the flags.

@@ -130,12 +130,24 @@ func (a *app) listenTargets(flags serveFlags) ([]parley.Target, error) {
 	return targets, nil
 }
 
-// socketPath is the demo's own place for a Unix socket.
+// maxSocketPath is what every system takes as the path of a Unix socket, in bytes.
+const maxSocketPath = 100
+
+// socketPath is the demo's own place for a Unix socket: in the user's runtime folder if there is one to write in, else
+// in the one for temporary files.
 func (a *app) socketPath() string {
-	if dir := a.getenv("XDG_RUNTIME_DIR"); dir != "" {
-		return filepath.Join(dir, "parley", "demo.sock")
+	if dir := a.getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		dir = filepath.Join(dir, "parley")
+		path := filepath.Join(dir, "demo.sock")
+		if len(path) <= maxSocketPath && os.MkdirAll(dir, 0o700) == nil {
+			return path
+		}
 	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("parley-%d", os.Getuid()), "demo.sock")
+	name := "parley"
+	if uid := os.Getuid(); uid >= 0 {
+		name = fmt.Sprintf("parley-%d", uid)
+	}
+	return filepath.Join(os.TempDir(), name, "demo.sock")
 }
 
 // listener makes a Listener of the flags.
