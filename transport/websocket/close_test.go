@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/transporttest"
 )
 
 // TestCloseHandshake: both ends end in order, without waiting for any time to pass, and both hear the right thing.
@@ -116,29 +120,106 @@ func TestCloseBoth(t *testing.T) {
 }
 
 // TestCloseDuringMessage: the close frame is found behind what was on its way, also when Read was woken within a frame.
+// Bytes in the middle of a message make no sense as frames, and would end it early.
 func TestCloseDuringMessage(t *testing.T) {
-	for _, r := range roles {
-		for _, cut := range []int{1, 5, 8, 70_000} {
-			tr, conn := r.start(t, &Options{CloseTimeout: time.Hour})
-			wire := r.raw(fin|text, string(make([]byte, 100_000)))
-			write(t, conn, wire[:cut])
+	for _, cut := range []int{1, 5, 8, 40_000, 100_000} {
+		bubble(t, func(t *testing.T, r role) {
+			tr, conn := r.pipe(&Options{PingInterval: -1})
+			wire := r.raw(fin|text, strings.Repeat("x", 120_000))
 			failed := reading(tr)
+			write(t, conn, wire[:cut])
+			synctest.Wait()
 			closed := make(chan struct{})
 			go func() { tr.Close(); close(closed) }()
-
-			conn.SetReadDeadline(time.Now().Add(soon))
 			if f, err := r.readFrame(conn); err != nil || f != bye(1000) {
-				t.Fatalf("%s, cut at %d: %s, %v, want 1000", r.name, cut, f, err)
+				t.Fatalf("cut at %d: %s, %v, want 1000", cut, f, err)
 			}
-			write(t, conn, wire[cut:], r.raw(pingBits, "x"), r.raw(text, "["), r.raw(close8, closing(1000, "")))
-			if !r.client { // nothing is answered any more; the server ends first
+			write(t, conn, wire[cut:], r.raw(pingBits, "x"), r.raw(text, "["))
+			synctest.Wait()
+			select {
+			case <-closed:
+				t.Fatalf("cut at %d: closed before the close frame", cut)
+			default:
+			}
+			start := time.Now()
+			write(t, conn, r.raw(close8, closing(1000, "")))
+			if !r.client { // the server ends first, and has answered nothing
 				if f, err := r.readFrame(conn); !errors.Is(err, io.EOF) {
-					t.Errorf("%s, cut at %d: %s, %v, want the end", r.name, cut, f, err)
+					t.Errorf("cut at %d: %s, %v, want the end", cut, f, err)
 				}
 			}
 			conn.Close()
 			<-closed
+			if time.Since(start) != 0 {
+				t.Errorf("cut at %d: Close took %v after the close frame", cut, time.Since(start))
+			}
 			<-failed
+		})
+	}
+}
+
+// halfConn counts how often it was closed for writing.
+type halfConn struct {
+	*transporttest.Tape
+	halves int
+}
+
+func (c *halfConn) CloseWrite() error { c.halves++; return nil }
+
+// TestServerEndsFirst: a client waits for the server to end the connection (RFC 6455, section 7.1.1).
+func TestServerEndsFirst(t *testing.T) {
+	for _, r := range roles {
+		for name, end := range map[string][]byte{"closed": r.raw(close8, ""), "broken": {0xFF}} {
+			conn := &halfConn{Tape: transporttest.Play(io.EOF, end)}
+			tr := r.over(t, conn, nil)
+			if _, _, err := tr.Read(); err == nil {
+				t.Fatal("Read = nil")
+			}
+			tr.Close()
+			want := 1
+			if r.client {
+				want = 0
+			}
+			if conn.halves != want {
+				t.Errorf("%s, %s by the peer: ended first %d times, want %d", r.name, name, conn.halves, want)
+			}
+		}
+	}
+}
+
+// stuckConn has a write that waits, and then fails.
+type stuckConn struct {
+	*transporttest.Tape
+	stuck, fail chan struct{}
+}
+
+func (c *stuckConn) Write(p []byte) (int, error) {
+	select {
+	case <-c.stuck:
+		return c.Tape.Write(p)
+	default:
+	}
+	close(c.stuck)
+	<-c.fail
+	return len(p) / 2, errBroken
+}
+
+// TestTornFrame: no close frame follows half a frame.
+func TestTornFrame(t *testing.T) {
+	for _, r := range roles {
+		conn := &stuckConn{transporttest.Play(io.EOF), make(chan struct{}), make(chan struct{})}
+		tr := r.over(t, conn, nil)
+		wrote, closed := make(chan error, 1), make(chan struct{})
+		go func() { wrote <- tr.Write(burst("[1]")) }()
+		<-conn.stuck
+		go func() { tr.Close(); close(closed) }()
+		for !tr.over.Load() { // the farewell has begun
+			runtime.Gosched()
+		}
+		close(conn.fail)
+		<-closed
+		if err := <-wrote; err == nil || len(conn.Written()) > 0 {
+			t.Errorf("%s: Write = %v, and behind it % x", r.name, err, conn.Written())
 		}
 	}
 }
@@ -156,7 +237,9 @@ func TestFarewellIsHeard(t *testing.T) {
 		if said, ok := errors.AsType[*CloseError](err); !ok || said.Code != CloseTooBig {
 			t.Fatalf("Read = %v, want 1009", err)
 		}
-		<-wrote
+		if err := <-wrote; err != nil {
+			t.Errorf("Write = %v: the connection was reset under it", err)
+		}
 		a.Close()
 		<-failed
 	}

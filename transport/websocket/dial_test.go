@@ -87,6 +87,7 @@ func TestDialJudgesTheAnswer(t *testing.T) {
 		{"a subprotocol nobody offered", []string{"+Sec-WebSocket-Protocol: mcp"}, nil, "subprotocol"},
 		{"another subprotocol", []string{"+Sec-WebSocket-Protocol: mcp"}, []string{"acp"}, "subprotocol"},
 		{"two subprotocols", []string{"+Sec-WebSocket-Protocol: mcp, acp"}, []string{"mcp", "acp"}, "subprotocol"},
+		{"a subprotocol twice", []string{"+Sec-WebSocket-Protocol: mcp", "+Sec-WebSocket-Protocol: mcp"}, []string{"mcp"}, "subprotocol"},
 		{"a subprotocol", []string{"+Sec-WebSocket-Protocol: mcp"}, []string{"acp", "mcp"}, ""},
 		{"no subprotocol", nil, []string{"mcp"}, ""},
 	} {
@@ -315,12 +316,13 @@ func roundTrips(t *testing.T, tr *Transport) {
 func TestTLS(t *testing.T) {
 	s := httptest.NewUnstartedServer(echoing(t))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails below
+	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	address := "wss" + strings.TrimPrefix(s.URL, "https")
-	tr, err := Dial(t.Context(), address, &Options{TLS: &tls.Config{RootCAs: roots}, CloseTimeout: time.Hour})
+	tr, err := Dial(t.Context(), address, &Options{TLS: &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}}, CloseTimeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

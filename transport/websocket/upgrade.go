@@ -126,7 +126,7 @@ var upgradeHeader = [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrad
 
 func isKey(s string) bool {
 	raw, err := base64.StdEncoding.Strict().DecodeString(s)
-	return err == nil && len(raw) == 16 && len(s) == 24
+	return err == nil && len(raw) == 16
 }
 
 // negotiate picks the first of the client's subprotocols that is among ours; the order is the client's wish
