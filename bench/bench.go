@@ -139,7 +139,7 @@ type Sample struct {
 type Plan struct {
 	Rounds   int
 	Time     time.Duration // of one entry in one round
-	Profiles string        // a folder for one CPU and one allocation profile of each of our entries; "" for none
+	Profiles string        // a folder for profiles of our entries; "" for none
 }
 
 // A contestant is an entry while its scenario runs.
@@ -234,11 +234,10 @@ func (c *contestant) calibrate(s Scenario, d time.Duration) {
 }
 
 func (c *contestant) round(s Scenario, plan Plan) {
-	if plan.Profiles != "" && c.Role == Ours && len(c.samples) == 0 {
-		stop := startProfiles(plan.Profiles, s.Name()+" "+c.Name)
-		defer stop()
-	}
 	runtime.GC()
+	if plan.Profiles != "" && c.Role == Ours && len(c.samples) == 0 {
+		c.profile(s, plan.Profiles)
+	}
 	if sample := c.measure(s); c.err == nil {
 		c.samples = append(c.samples, sample)
 	}
@@ -302,23 +301,30 @@ func processTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// startProfiles writes a CPU profile, and one of what is allocated until stop.
-func startProfiles(dir, name string) (stop func()) {
-	name = strings.NewReplacer(" ", "-", ",", "", ":", "", "/", "-").Replace(name)
-	cpu, err := os.Create(filepath.Join(dir, name+".cpu"))
-	must(err)
-	old := runtime.MemProfileRate
-	runtime.MemProfileRate = 512
-	must(pprof.StartCPUProfile(cpu))
-	return func() {
-		pprof.StopCPUProfile()
-		runtime.MemProfileRate = old
-		must(cpu.Close())
-		mem, err := os.Create(filepath.Join(dir, name+".mem"))
+// profile writes a CPU profile of one round, and what another one allocates: that is the difference of .mem to .base.
+func (c *contestant) profile(s Scenario, dir string) {
+	name := strings.NewReplacer(" ", "-", ",", "", ":", "", "/", "-").Replace(s.Name() + " " + c.Name)
+	create := func(kind string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name+kind))
 		must(err)
-		runtime.GC()
-		must(pprof.Lookup("allocs").WriteTo(mem, 0))
-		must(mem.Close())
+		return f
+	}
+	f := create(".cpu")
+	must(pprof.StartCPUProfile(f))
+	c.measure(s)
+	pprof.StopCPUProfile()
+	must(f.Close())
+
+	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
+	runtime.MemProfileRate = 512
+	for _, kind := range []string{".base", ".mem"} {
+		if kind == ".mem" {
+			c.measure(s)
+		}
+		runtime.GC() // the profile is that of the last collection
+		f := create(kind)
+		must(pprof.Lookup("allocs").WriteTo(f, 0))
+		must(f.Close())
 	}
 }
 
