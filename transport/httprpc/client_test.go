@@ -596,6 +596,33 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
+// TestTheEndOfAStreamIsWaitedFor when it comes a little later than the answer.
+func TestTheEndOfAStreamIsWaitedFor(t *testing.T) {
+	var conns atomic.Int64
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		replying(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":1}\n\n").ServeHTTP(w, r)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+	}))
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	web.Start()
+	defer web.Close()
+	c := client(t, web, nil)
+	for range 20 {
+		if err := c.Call(t.Context(), "x", nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := conns.Load(); n > 5 { // a busy machine may take longer than we wait
+		t.Errorf("%d connections were opened for 20 calls", n)
+	}
+}
+
 // TestTapSeesEverything holds both directions against each other.
 func TestTapSeesEverything(t *testing.T) {
 	web := serve(t, Handler(methods()))

@@ -18,7 +18,7 @@ func NewServer(handler http.Handler, errors *log.Logger) *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           handler,
+		Handler:           unwrapped(handler),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       120 * time.Second,
 		MaxHeaderBytes:    32<<10 - 4<<10, // net/http takes 4 KiB more than it is told
