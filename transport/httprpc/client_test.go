@@ -604,6 +604,7 @@ func TestTheEndOfAStreamIsWaitedFor(t *testing.T) {
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			t.Error(err)
 		}
+		<-time.After(10 * time.Millisecond) // on a real connection there is no other clock
 	}))
 	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
