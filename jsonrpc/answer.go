@@ -126,7 +126,7 @@ type origin struct {
 var jobs = sync.Pool{New: func() any { return new(job) }}
 
 // tooBigToKeep is the size of a buffer that goes to the collector instead of a pool.
-const tooBigToKeep = 64 << 10
+const tooBigToKeep = 8 << 20
 
 func (j *job) free() {
 	poison(j.payload)

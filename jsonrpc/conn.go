@@ -46,10 +46,9 @@ type Conn struct {
 	done   chan struct{} // closed when Serve has returned
 
 	parser  parser // the reader's, and what follows too
-	held    []byte // answers of quick methods that wait for the end of what was read
-	heldEnd []int
-	garbage int // in a row
-	rubbish int // its bytes
+	held    *Burst // answers of quick methods that wait for the end of what was read; nil for none
+	garbage int    // in a row
+	rubbish int    // its bytes
 }
 
 // NewConn makes a Conn on t, which it owns from now on. It starts nothing.
@@ -129,28 +128,25 @@ func (c *Conn) serve(ctx context.Context) error {
 func (c *Conn) read(ctx context.Context) error {
 	for {
 		payload, more, err := c.t.Read()
-		var frame *FrameError
-		switch {
-		case err == nil:
+		if err == nil {
 			if err := c.take(ctx, payload); err != nil {
 				return err
 			}
-		case errors.As(err, &frame):
+		} else if frame, ok := errors.AsType[*FrameError](err); ok {
 			c.report("frame", frame)
 			if frame.Answer != nil && !c.Quiet {
-				c.held = AppendError(c.held, c.Version, NullID, frame.Answer)
-				c.heldEnd = append(c.heldEnd, len(c.held))
+				c.answer(AppendError(c.answers(), c.Version, NullID, frame.Answer))
 			}
 			if frame.Final {
 				_ = c.release() // it ends anyway
 				c.flushFor(farewell)
 				return frame
 			}
-		default:
+		} else {
 			_ = c.release() // answers to what was read before
 			return fmt.Errorf("jsonrpc: read: %w", err)
 		}
-		if !more || len(c.held) > tooBigToKeep {
+		if c.held != nil && (!more || len(c.held.Bytes) > 64<<10) {
 			if err := c.release(); err != nil {
 				return err
 			}
@@ -163,26 +159,35 @@ const farewell = time.Second
 
 // release queues the answers of the quick methods.
 func (c *Conn) release() error {
-	start := 0
-	for _, end := range c.heldEnd {
-		if !c.out.put(c.held[start:end]) {
-			return ErrSlowPeer // more answers wait than the peer reads
-		}
-		start = end
+	b := c.held
+	if c.held = nil; b == nil {
+		return nil
 	}
-	if cap(c.held) > 4*tooBigToKeep {
-		c.held = nil
+	if len(b.Ends) == 0 {
+		b.free()
+		return nil
 	}
-	c.held, c.heldEnd = c.held[:0], c.heldEnd[:0]
+	if !c.out.give(b) {
+		return ErrSlowPeer // more answers wait than the peer reads
+	}
 	return nil
+}
+
+// answers is what an answer of the reader is appended to.
+func (c *Conn) answers() []byte {
+	if c.held == nil {
+		c.held = bursts.Get().(*Burst)
+	}
+	return c.held.Bytes
 }
 
 // answer keeps an answer of the reader until release.
 func (c *Conn) answer(dst []byte) {
-	if len(dst) > len(c.held) {
-		c.heldEnd = append(c.heldEnd, len(dst))
+	if len(dst) > len(c.held.Bytes) {
+		dst = append(dst, '\n')
+		c.held.Ends = append(c.held.Ends, len(dst))
 	}
-	c.held = dst
+	c.held.Bytes = dst
 }
 
 // take handles one payload.
@@ -215,7 +220,7 @@ func (c *Conn) refuseAll(payload []byte, e *Error) error {
 		return c.countGarbage(payload)
 	}
 	c.report("refused", e)
-	c.answer(AppendError(c.held, c.Version, NullID, e))
+	c.answer(AppendError(c.answers(), c.Version, NullID, e))
 	return nil
 }
 
@@ -223,7 +228,7 @@ func (c *Conn) refuseOne(payload []byte, m *message) error {
 	if c.Quiet {
 		return c.countGarbage(payload)
 	}
-	c.answer(AppendError(c.held, m.version, m.id, m.bad))
+	c.answer(AppendError(c.answers(), m.version, m.id, m.bad))
 	return nil
 }
 
@@ -259,13 +264,13 @@ func (c *Conn) takeRequest(ctx context.Context, m *message, payload []byte) erro
 		}
 	}
 	if e := c.refuse(&j.req); e != nil {
-		c.answer(appendRefusal(c.held, &j.req, m.version, e))
+		c.answer(appendRefusal(c.answers(), &j.req, m.version, e))
 		j.free()
 		return nil
 	}
 	if j.mode&Quick != 0 {
 		j.ctx = ctx
-		out, _ := c.execute(j, m.version, c.held)
+		out, _ := c.execute(j, m.version, c.answers())
 		c.answer(out)
 		after := j.origin.after != nil
 		if after {
@@ -292,7 +297,7 @@ func (c *Conn) takeRequest(ctx context.Context, m *message, payload []byte) erro
 	if t.ordered {
 		return fmt.Errorf("jsonrpc: more than %d bytes of notifications wait: %w", c.Limits.NotifyBytes, ErrBusy)
 	}
-	c.answer(appendRefusal(c.held, &j.req, m.version, faultBusy))
+	c.answer(appendRefusal(c.answers(), &j.req, m.version, faultBusy))
 	return nil
 }
 
@@ -368,7 +373,7 @@ func (c *Conn) takeBatch(ctx context.Context, payload []byte) error {
 	*t = task{job: j, size: len(payload), waits: true}
 	t.batch = c.newBatch(ctx, j.payload, j.msgs, &c.exchange)
 	if t.batch.slow() == 0 { // all quick: here and now
-		c.answer(t.batch.run(c.held, nil))
+		c.answer(t.batch.run(c.answers(), nil))
 		c.discard(t)
 		return nil
 	}
@@ -376,7 +381,7 @@ func (c *Conn) takeBatch(ctx context.Context, payload []byte) error {
 	if c.lane.push(t) {
 		return nil
 	}
-	c.answer(t.batch.refuseAll(c.held, faultBusy))
+	c.answer(t.batch.refuseAll(c.answers(), faultBusy))
 	c.discard(t)
 	return nil
 }

@@ -17,8 +17,7 @@ type outbox struct {
 	failed      func(error) // called once, by the writer, when a write fails
 
 	mu      sync.Mutex // guards what follows
-	next    Burst      // filled
-	spare   Burst      // swapped with next for each write
+	next    *Burst     // filled; nil while there is nothing to write
 	busy    int        // bytes and
 	flying  int        // messages that are being written
 	writing bool
@@ -35,27 +34,76 @@ func (o *outbox) Send(ctx context.Context, payload []byte) error {
 	return o.waitPut(ctx, payload)
 }
 
-// put queues an answer of the reader, which must not wait. It reports false when that would pass the bound.
+// bursts are shared by all connections: one with nothing to write holds none.
+var bursts = sync.Pool{New: func() any { return new(Burst) }}
+
+// biggestBurst is the size of a buffer that is used again. The collector empties the pool.
+const biggestBurst = 8 << 20
+
+func (b *Burst) free() {
+	poison(b.Bytes)
+	if cap(b.Bytes) <= biggestBurst {
+		b.Bytes, b.Ends = b.Bytes[:0], b.Ends[:0]
+		bursts.Put(b)
+	}
+}
+
+// put queues a message of the reader, which must not wait. It reports false when that would pass the bound.
 func (o *outbox) put(payload []byte) bool { return o.tryPut(payload, true) }
+
+// give queues answers of the reader and takes b. It reports false when that would pass the bound.
+func (o *outbox) give(b *Burst) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil || o.full(len(b.Bytes)) {
+		return false
+	}
+	if o.next == nil {
+		o.next = b
+	} else {
+		start := len(o.next.Bytes)
+		o.next.Bytes = append(o.next.Bytes, b.Bytes...)
+		for _, end := range b.Ends {
+			o.next.Ends = append(o.next.Ends, start+end)
+		}
+		b.free()
+	}
+	o.wake()
+	return true
+}
+
+// full reports whether n bytes more pass the bound. The lock is held.
+func (o *outbox) full(n int) bool {
+	waiting := o.busy
+	if o.next != nil {
+		waiting += len(o.next.Bytes)
+	}
+	return waiting > 0 && waiting+n > o.maxBytes
+}
+
+// wake starts the writer. The lock is held.
+func (o *outbox) wake() {
+	if !o.writing {
+		o.writing = true
+		go o.write()
+	}
+}
 
 // tryPut queues payload if there is room and nothing has failed.
 func (o *outbox) tryPut(payload []byte, reader bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.err != nil {
+	if o.err != nil || o.full(len(payload)) {
 		return false
 	}
-	if waiting := len(o.next.Bytes) + o.busy; waiting > 0 && waiting+len(payload) > o.maxBytes {
-		return false
+	if o.next == nil {
+		o.next = bursts.Get().(*Burst)
 	}
 	if !reader && len(o.next.Ends)+o.flying >= o.maxMessages {
 		return false
 	}
 	o.next.Add(payload)
-	if !o.writing {
-		o.writing = true
-		go o.write()
-	}
+	o.wake()
 	return true
 }
 
@@ -98,38 +146,27 @@ func (o *outbox) write() {
 			close(o.room)
 			o.room = nil
 		}
-		if len(o.next.Ends) == 0 || o.err != nil {
+		if o.next == nil || len(o.next.Ends) == 0 || o.err != nil {
 			o.rest()
 			o.mu.Unlock()
 			return
 		}
 		burst := o.next
-		o.next, o.spare = o.spare, Burst{}
+		o.next = nil
 		o.busy, o.flying = len(burst.Bytes), len(burst.Ends)
 		o.mu.Unlock()
 
-		err := o.t.Write(burst)
-
-		o.mu.Lock()
-		poison(burst.Bytes)
-		o.spare = Burst{burst.Bytes[:0], burst.Ends[:0]}
-		o.mu.Unlock()
+		err := o.t.Write(*burst)
+		burst.free()
 		if err != nil {
 			o.failed(err)
 		}
 	}
 }
 
-// rest ends the writer. An idle connection keeps only small buffers. The lock is held.
+// rest ends the writer. The lock is held.
 func (o *outbox) rest() {
 	o.writing = false
-	if len(o.next.Ends) == 0 && cap(o.next.Bytes) < cap(o.spare.Bytes) {
-		o.next = o.spare
-	}
-	if cap(o.next.Bytes) > keptWhenIdle {
-		o.next = Burst{}
-	}
-	o.spare = Burst{}
 	if o.empty != nil {
 		close(o.empty)
 		o.empty = nil
