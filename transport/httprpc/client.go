@@ -63,7 +63,8 @@ type Options struct {
 	// negative means no bound. Then the call fails with jsonrpc.ErrTimeout.
 	CallTime time.Duration
 
-	// Open tells which methods have no CallTime. Nil: none.
+	// Open tells which methods have no CallTime. Nil: none. A server that kept its stream alive with comments and then sends
+	// nothing for 45 s is taken for dead nevertheless.
 	Open func(method string) bool
 
 	// Parallel is how many single calls run at once in place of a batch that the server does not take. Zero means 16;

@@ -220,6 +220,7 @@ func (in *inbox) notification(m *jsonrpc.Message) error {
 // readStream takes in events until the answer is there.
 func (in *inbox) readStream(answer *http.Response) error {
 	events := sse.NewReader(answer.Body, in.client.limit)
+	events.OnSilence(missed, func() { in.call.cancel(jsonrpc.ErrTimeout) })
 	for !in.done {
 		e, err := events.Next()
 		switch {
@@ -297,6 +298,7 @@ func (in *inbox) handOver(answer *http.Response) error {
 }
 
 const (
+	missed    = 45 * time.Second       // three comments of a server that sends one in 15 s
 	lingering = 200 * time.Millisecond // how long the end of a stream may be behind its answer
 	maxHead   = 1 << 10                // what is kept of the body of a StatusError
 	maxDrain  = 64 << 10               // what is read of a body that nobody wants, so that the connection can be used again

@@ -44,6 +44,9 @@ type Options struct {
 	WriteTimeout time.Duration
 }
 
+// missed is three comments of a server that sends one in 15 s.
+const missed = 45 * time.Second
+
 // clientSide is the Transport that Dial returns.
 type clientSide struct {
 	http    *http.Client
@@ -65,7 +68,7 @@ type clientSide struct {
 }
 
 // Dial opens a stream at address and waits until the server has said where to POST, which must be at the same scheme, host and
-// port. ctx bounds that alone. The answer of a server that is none is a *[StatusError] or says what came instead.
+// port. ctx bounds that alone. A server that sends comments to keep the stream alive, and then nothing for 45 s, is taken for dead. The answer of a server that is none is a *[StatusError] or says what came instead.
 func Dial(ctx context.Context, address string, o *Options) (jsonrpc.Transport, error) {
 	if o == nil {
 		o = &Options{}
@@ -125,6 +128,7 @@ func (t *clientSide) open(at *url.URL, limit int64) error {
 		return fmt.Errorf("%w: it is %.64q, not an event stream", jsonrpc.ErrBadResponse, answer.Header.Get("Content-Type"))
 	}
 	t.events = NewReader(answer.Body, limit)
+	t.events.OnSilence(missed, func() { t.cancel(fmt.Errorf("the server has fallen silent: %w", jsonrpc.ErrTimeout)) })
 	for {
 		e, err := t.events.Next()
 		switch {

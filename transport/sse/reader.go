@@ -47,7 +47,14 @@ type Reader struct {
 	retry time.Duration
 	told  bool // retry was there
 	err   error
+
+	comments int // seen, up to pulse
+	silence  time.Duration
+	quiet    *time.Timer // nil: nobody wants to know of silence
 }
+
+// pulse is how many comments make a server one that sends them to keep the stream alive. Some send one to open it.
+const pulse = 2
 
 const (
 	startSize  = 4 << 10
@@ -94,10 +101,13 @@ func (r *Reader) Try() (e Event, ok bool, err error) {
 			}
 			continue
 		}
-		if r.broken {
+		switch {
+		case line[0] == ':':
+			r.comments = min(r.comments+1, pulse)
 			continue
-		}
-		if int64(len(line)) > r.limit+longest && line[0] != ':' {
+		case r.broken:
+			continue
+		case int64(len(line)) > r.limit+longest:
 			return Event{}, false, r.refuse()
 		}
 		if err := r.field(line); err != nil {
@@ -111,6 +121,15 @@ func (r *Reader) LastID() string { return r.id }
 
 // Retry is how long the server wants a client to wait before it comes back; ok is false if it did not say.
 func (r *Reader) Retry() (d time.Duration, ok bool) { return r.retry, r.told }
+
+// OnSilence has f called, on a goroutine of its own, when Next has waited for a byte for so long, on a stream whose server keeps
+// it alive with comments. Servers that send none may be silent for as long as they like. Three missed comments are
+// a dead server: f ends what Next waits in. It is set before the first call of Next.
+func (r *Reader) OnSilence(d time.Duration, f func()) {
+	r.silence = d
+	r.quiet = time.AfterFunc(d, f)
+	r.quiet.Stop()
+}
 
 // line returns the next line without its end, if all of it is here.
 func (r *Reader) line() ([]byte, bool) {
@@ -266,6 +285,10 @@ func (r *Reader) fill() {
 			r.end = copy(grown, r.buf[r.start:r.end])
 			r.buf, r.start = grown, 0
 		}
+	}
+	if r.quiet != nil && r.comments >= pulse {
+		r.quiet.Reset(r.silence)
+		defer r.quiet.Stop()
 	}
 	for range 100 {
 		n, err := r.r.Read(r.buf[r.end:])

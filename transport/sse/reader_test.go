@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -237,6 +238,32 @@ func TestDataStaysForOneMoreCall(t *testing.T) {
 	}
 	if string(first.Data) != "first" || string(second.Data) != "second" {
 		t.Errorf("got %q and %q", first.Data, second.Data)
+	}
+}
+
+// TestOnSilence: only who keeps a stream alive can be missed.
+func TestOnSilence(t *testing.T) {
+	for comments, dead := range map[string]bool{"": false, ": hello\n": false, ":\n\n:\n\n": true} {
+		synctest.Test(t, func(t *testing.T) {
+			pr, pw := io.Pipe()
+			go func() {
+				for _, c := range strings.SplitAfter(comments, ":\n\n") {
+					time.Sleep(15 * time.Second)
+					_, _ = io.WriteString(pw, c) // the reader may be gone
+				}
+				time.Sleep(time.Hour)
+				pw.Close()
+			}()
+			r := NewReader(pr, 0)
+			silent := errors.New("silent")
+			r.OnSilence(45*time.Second, func() { pr.CloseWithError(silent); pw.CloseWithError(silent) })
+			start := time.Now()
+			_, err := r.Next()
+			if took := time.Since(start); dead && (!errors.Is(err, silent) && !errors.Is(err, io.ErrClosedPipe) || took != 30*time.Second+45*time.Second) || !dead && err != io.EOF {
+				t.Errorf("%q: got %v after %v", comments, err, took)
+			}
+			time.Sleep(2 * time.Hour)
+		})
 	}
 }
 
