@@ -224,6 +224,7 @@ func (t *Transport) linger(f farewell) {
 // awaitClose reads frames, and drops them, until the peer's close frame. It goes on where Read was woken.
 func (t *Transport) awaitClose() bool {
 	in := &t.in
+	in.detach()
 	skip := in.left
 	in.open, in.left = false, 0
 	for {
@@ -248,6 +249,18 @@ func (t *Transport) awaitClose() bool {
 	}
 }
 
+// detach moves what was not looked at to another buffer. The old one is not given back: whoever called Read may still
+// use the message in it.
+func (in *reader) detach() {
+	if in.lent == nil {
+		return
+	}
+	rest := in.rest()
+	in.lent = lend(max(len(rest), waitSize))
+	in.buf = in.lent.bytes
+	in.start, in.end, in.valid, in.next, in.limit = 0, 0, 0, 0, copy(in.buf, rest)
+}
+
 // skim is fill without deadlines, for bytes that nobody will see.
 func (t *Transport) skim() error {
 	in := &t.in
@@ -263,7 +276,7 @@ func (t *Transport) skim() error {
 	}
 }
 
-// final makes an error one that Read cannot go on behind, and that was answered with a close frame already.
+// final makes an error one that Read cannot go on behind. The peer is told by the close frame.
 func final(bad *violation) error {
 	return &jsonrpc.FrameError{Final: true, Err: bad}
 }

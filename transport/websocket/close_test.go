@@ -166,6 +166,30 @@ type halfConn struct {
 
 func (c *halfConn) CloseWrite() error { c.halves++; return nil }
 
+// TestPayloadOutlivesClose: Close may come while the last message is still in use; what arrives then goes elsewhere.
+func TestPayloadOutlivesClose(t *testing.T) {
+	for _, r := range roles {
+		tr, conn := r.start(t, &Options{CloseTimeout: time.Hour})
+		write(t, conn, r.raw(fin|text, "[1,2,3]"), r.raw(fin|text, "[4,5,6]"))
+		p, _, err := tr.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan struct{})
+		go func() { tr.Close(); close(closed) }()
+		conn.SetReadDeadline(time.Now().Add(soon))
+		if f, err := r.readFrame(conn); err != nil || f != bye(1000) {
+			t.Fatalf("%s: %s, %v, want 1000", r.name, f, err)
+		}
+		write(t, conn, r.raw(fin|text, strings.Repeat("x", 20_000)), r.raw(close8, ""))
+		conn.Close()
+		<-closed
+		if string(p) != "[1,2,3]" {
+			t.Errorf("%s: after Close the message is %q", r.name, p)
+		}
+	}
+}
+
 // TestServerEndsFirst: a client waits for the server to end the connection (RFC 6455, section 7.1.1).
 func TestServerEndsFirst(t *testing.T) {
 	for _, r := range roles {
