@@ -338,6 +338,67 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestGateIsShared: what runs over one carrier counts on the others.
+func TestGateIsShared(t *testing.T) {
+	waiting := make(chan struct{}, 1)
+	mux := testMux(waiting)
+	s := serve(t, &Listener{Handler: mux, Mode: mux.Mode, Gate: &jsonrpc.Gate{Max: 1}}, "tcp://127.0.0.1:0", "http://127.0.0.1:0", "ws://127.0.0.1:0")
+	first := dial(t, &Dialer{}, s.Targets()[0])
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- first.Call(ctx, "wait", nil, nil) }()
+	<-waiting
+	busy := &jsonrpc.Error{Code: jsonrpc.CodeBusy}
+	for _, target := range s.Targets()[1:] {
+		if got, err := callOnce(t, &Dialer{}, target); !errors.Is(err, busy) {
+			t.Errorf("a call over %s = %d, %v, want busy", target.Scheme, got, err)
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled call = %v", err)
+	}
+	for deadline := time.Now().Add(testTime); ; { // the handler ends a moment after its caller
+		if _, err := callOnce(t, &Dialer{}, s.Targets()[1]); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the gate stays shut: %v", err)
+		}
+	}
+}
+
+func TestAllowLists(t *testing.T) {
+	s := serve(t, &Listener{Handler: testMux(nil), AllowHost: []string{"rpc.example"}, AllowOrigin: []string{"https://app.example"}}, "http://127.0.0.1:0")
+	port := s.Targets()[0].Address[strings.LastIndexByte(s.Targets()[0].Address, ':'):]
+	for _, c := range []struct {
+		host, origin string
+		status       int
+	}{
+		{"rpc.example" + port, "", 200},
+		{"rpc.example:1", "", 403},
+		{"localhost" + port, "", 200},
+		{"other.example" + port, "", 403},
+		{"localhost" + port, "https://app.example", 200},
+		{"localhost" + port, "https://app.example.evil", 403},
+		{"localhost" + port, "http://app.example", 403},
+		{"localhost" + port, "http://localhost" + port, 200},
+		{"localhost" + port, "null", 403},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.Targets()[0].Address+"/rpc", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = c.host
+		req.Header.Set("Content-Type", "application/json")
+		if c.origin != "" {
+			req.Header.Set("Origin", c.origin)
+		}
+		if status, body := roundTrip(t, req); status != c.status {
+			t.Errorf("Host %s, Origin %s: %d %q, want %d", c.host, c.origin, status, body, c.status)
+		}
+	}
+}
+
 func TestWebRoutes(t *testing.T) {
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "page ", r.URL.Path) })
 	s := serve(t, &Listener{Handler: testMux(nil), Pages: pages, Tokens: []string{"right"}}, "http://127.0.0.1:0")

@@ -62,6 +62,9 @@ type Caller interface {
 	// and answer together, as HTTP does.
 	Pending() []jsonrpc.ID
 
+	// Drain waits until what the server sent by itself is handled, or ctx ends. What it sends from now on is refused.
+	Drain(ctx context.Context) error
+
 	// Shutdown is Close after what is under way: our answers to the server, and what is still to be sent. ctx bounds the wait.
 	Shutdown(ctx context.Context) error
 

@@ -34,5 +34,8 @@ type post struct{ *httprpc.Client }
 // Pending is empty: each call waits for its own HTTP answer, and nobody else could take it.
 func (p *post) Pending() []jsonrpc.ID { return nil }
 
+// Drain has nothing to wait for: what a server sends over HTTP is handled before the call that it came with returns.
+func (p *post) Drain(context.Context) error { return nil }
+
 // Shutdown is Close: nothing is under way but calls, whose callers know.
 func (p *post) Shutdown(context.Context) error { return p.Close() }

@@ -34,11 +34,12 @@ func (c *call) runBatch(ctx context.Context, dialer *parley.Dialer, words []stri
 		fmt.Fprintln(c.app.stderr, "parley: the server takes no batches; sending the messages one by one")
 		err = oneByOne(ctx, client, items)
 	}
-	c.leave(ctx, client)
-	if err != nil {
-		return c.explain(ctx, "batch", err, unanswered(items)...)
-	}
-	return c.printBatch(ctx, items, results)
+	return c.finish(ctx, client, func() error {
+		if err != nil {
+			return c.explain(ctx, "batch", err, unanswered(items)...)
+		}
+		return c.printBatch(ctx, items, results)
+	})
 }
 
 // unanswered lists the ids of the calls that ran out of time.

@@ -269,27 +269,35 @@ func (c *call) runOne(ctx context.Context, cmd *cobra.Command, dialer *parley.Di
 		return &dialError{c.target, err}
 	}
 	err = client.Do(ctx, item)
-	c.leave(ctx, client)
-	if err != nil {
-		return c.explain(ctx, method, err, item.ID)
-	}
-	if c.notify {
-		return nil
-	}
-	if result == nil {
-		result = jsonrpc.Raw("null")
-	}
-	if c.stream {
-		return c.printer.line(ctx, append(append(jsonrpc.Raw(`{"result":`), result...), '}'))
-	}
-	return c.printer.print(ctx, result)
+	return c.finish(ctx, client, func() error {
+		switch {
+		case err != nil:
+			return c.explain(ctx, method, err, item.ID)
+		case c.notify:
+			return nil
+		case result == nil:
+			result = jsonrpc.Raw("null")
+		}
+		if c.stream {
+			return c.printer.line(ctx, append(append(jsonrpc.Raw(`{"result":`), result...), '}'))
+		}
+		return c.printer.print(ctx, result)
+	})
 }
 
-// leave ends the connection after what is on its way: a cancel, or notifications that are being printed.
-func (c *call) leave(ctx context.Context, client *parley.Client) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+// finish lets the notifications that stood before the answer be printed, then tells the outcome, then ends the connection,
+// which may take long: a child is waited for. What is on its way out, such as a cancel, goes out.
+func (c *call) finish(ctx context.Context, client *parley.Client, tell func() error) error {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	_ = client.Shutdown(ctx) // the answer is here; how the connection ends changes nothing
+	_ = client.Drain(last) // or not: the answer is here
+	err := tell()
+	if err != nil {
+		c.app.complain(err)
+		err = &silentError{exitCode(err)}
+	}
+	_ = client.Shutdown(last) // how the connection ends changes nothing
+	return err
 }
 
 // parseID reads --id.
