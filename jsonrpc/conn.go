@@ -30,6 +30,10 @@ type Conn struct {
 	// contexts end at once.
 	Grace time.Duration
 
+	// Ending is called once, before the transport is closed, with the reason: for a carrier that can tell the peer. It must not
+	// wait, and not call the Conn. Nil: nothing.
+	Ending func(cause error)
+
 	t        Transport
 	asker    Asker
 	out      outbox
@@ -431,6 +435,9 @@ func (c *Conn) fail(err error) {
 	c.asker.Fail(err)
 	c.out.close(err)
 	c.stop(err)
+	if c.Ending != nil {
+		c.Ending(err)
+	}
 	_ = c.t.Close() // it unblocks reader and writer; there is nobody left to tell
 }
 

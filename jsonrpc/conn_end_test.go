@@ -252,15 +252,19 @@ func TestHangupFromAHandler(t *testing.T) {
 	var conn *Conn
 	why := errors.New("protocol broken")
 	m.Add("bye", Func(func(context.Context, struct{}) (any, error) { conn.Hangup(why); return nil, nil }))
-	w, c := serveWire(t, serving(m))
+	var said error
+	w, c := serveWire(t, func(c *Conn) {
+		serving(m)(c)
+		c.Ending = func(cause error) { said = cause }
+	})
 	conn = c
 	w.send(`{"jsonrpc":"2.0","method":"bye","id":1}`)
 	if line, err := w.r.ReadString('\n'); err == nil {
 		t.Errorf("got %s", line)
 	}
 	_ = c.Close()
-	if !errors.Is(c.Err(), why) {
-		t.Errorf("Err = %v", c.Err())
+	if !errors.Is(c.Err(), why) || !errors.Is(said, why) {
+		t.Errorf("Err = %v, Ending got %v", c.Err(), said)
 	}
 }
 
