@@ -16,14 +16,47 @@ import (
 	"testing"
 )
 
-// unwanted is what no file of ours may hold. Each pattern is written so that it does not match itself.
-var unwanted = map[string]*regexp.Regexp{
-	"a path of one machine":        regexp.MustCompile(`(^|[^\w.$}-])/(w[o]rk|r[o]ot|f[a]rm)/|/home/[u]ser/|/Users/[a]`),
-	"a host of a package registry": regexp.MustCompile(`pr[o]xy\.gol[a]ng|s[u]m\.golang|r[e]gistry\.npm|r[e]gistry\.yarn|d[e]b\.deb[i]an|s[e]curity\.debian|p[y]pi\.org|p[y]thonhosted|c[r]ates\.io`),
-	"a private key":                regexp.MustCompile(`-----B[E]GIN [A-Z ]*PRIVATE KEY`),
-	"a token": regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{36}|github_p[a]t_\w{22}|A[K]IA[0-9A-Z]{16}|xox[abprs]-\w{10}|s[k]-[A-Za-z0-9_-]{32}|` +
-		`np[m]_[A-Za-z0-9]{36}|gl[p]at-[\w-]{20}|AI[z]a[\w-]{35})`),
-	"a registry login": regexp.MustCompile(`_auth[T]oken|_passw[o]rd\s*=`),
+// unwanted is what no file of ours may hold. The patterns are written so that they do not match themselves. A pattern is
+// tried only on a text that has one of its hints, since most have none.
+var unwanted = map[string]struct {
+	hints   []string
+	pattern *regexp.Regexp
+}{
+	"a path of one machine": {
+		[]string{"/w" + "ork/", "/r" + "oot/", "/f" + "arm/", "/home/u" + "ser/", "/Users/" + "a"},
+		regexp.MustCompile(`(^|[^\w.$}-])/(w[o]rk|r[o]ot|f[a]rm)/|/home/[u]ser/|/Users/[a]`),
+	},
+	"a host of a package registry": {
+		[]string{"proxy.gol" + "ang", "sum.gol" + "ang", "registry.n" + "pm", "registry.y" + "arn", "deb.deb" + "ian", "security.deb" + "ian",
+			"pypi." + "org", "python" + "hosted", "crates." + "io"},
+		regexp.MustCompile(`pr[o]xy\.gol[a]ng|s[u]m\.golang|r[e]gistry\.npm|r[e]gistry\.yarn|d[e]b\.deb[i]an|s[e]curity\.debian|p[y]pi\.org|p[y]thonhosted|c[r]ates\.io`),
+	},
+	"a private key": {
+		[]string{"PRIVATE" + " KEY"},
+		regexp.MustCompile(`-----B[E]GIN [A-Z ]*PRIVATE KEY`),
+	},
+	"a token": {
+		[]string{"gh" + "p_", "gh" + "o_", "gh" + "u_", "gh" + "s_", "gh" + "r_", "github_" + "pat_", "AK" + "IA", "xo" + "x", "s" + "k-", "np" + "m_", "gl" + "pat-", "AI" + "za"},
+		regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{36}|github_p[a]t_\w{22}|A[K]IA[0-9A-Z]{16}|xox[abprs]-\w{10}|s[k]-[A-Za-z0-9_-]{32}|` +
+			`np[m]_[A-Za-z0-9]{36}|gl[p]at-[\w-]{20}|AI[z]a[\w-]{35})`),
+	},
+	"a registry login": {
+		[]string{"_auth" + "Token", "_pass" + "word"},
+		regexp.MustCompile(`_auth[T]oken|_passw[o]rd\s*=`),
+	},
+}
+
+// findUnwanted says what text holds and where, or "".
+func findUnwanted(text []byte) (what string, at []int) {
+	for what, u := range unwanted {
+		if !slices.ContainsFunc(u.hints, func(hint string) bool { return bytes.Contains(text, []byte(hint)) }) {
+			continue
+		}
+		if at := u.pattern.FindIndex(text); at != nil {
+			return what, at
+		}
+	}
+	return "", nil
 }
 
 // ourFiles yields every file of the checkout that is ours: no hidden cache, nothing that .gitignore leaves out.
@@ -61,11 +94,9 @@ func TestNothingOfThisMachineIsInTheFiles(t *testing.T) {
 		if bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 {
 			return // not text
 		}
-		for what, pattern := range unwanted {
-			if at := pattern.FindIndex(text); at != nil {
-				line := 1 + bytes.Count(text[:at[0]], []byte("\n"))
-				t.Errorf("%s:%d holds %s: %q", filepath.ToSlash(name), line, what, text[at[0]:min(at[1], at[0]+60)])
-			}
+		if what, at := findUnwanted(text); what != "" {
+			line := 1 + bytes.Count(text[:at[0]], []byte("\n"))
+			t.Errorf("%s:%d holds %s: %q", filepath.ToSlash(name), line, what, text[at[0]:min(at[1], at[0]+60)])
 		}
 	})
 }
@@ -75,16 +106,15 @@ func TestUnwanted(t *testing.T) {
 	for _, bad := range []string{
 		"see /" + "work/main/x", "cd /" + "root/go", "https://" + "registry." + "npmjs.org/x", "GOPROXY=https://proxy." + "golang.org",
 		"-----BEGIN RSA " + "PRIVATE KEY-----", "ghp_" + strings.Repeat("a", 36), "//host/:_auth" + "Token=x",
+		"AKIA" + strings.Repeat("A", 16), "xoxb-" + strings.Repeat("1", 10), "sk-" + strings.Repeat("a", 32), "npm_" + strings.Repeat("a", 36),
 	} {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(unwanted)), func(p *regexp.Regexp) bool { return p.MatchString(bad) }) {
+		if what, _ := findUnwanted([]byte(bad)); what == "" {
 			t.Errorf("%q is not found", bad)
 		}
 	}
 	for _, good := range []string{"https://example.com/" + "work/x", "../" + "work/", "golang.org/x/sync", "homework/"} {
-		for what, p := range unwanted {
-			if p.MatchString(good) {
-				t.Errorf("%q is taken for %s", good, what)
-			}
+		if what, _ := findUnwanted([]byte(good)); what != "" {
+			t.Errorf("%q is taken for %s", good, what)
 		}
 	}
 }

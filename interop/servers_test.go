@@ -87,7 +87,7 @@ func TestPylspServer(t *testing.T) {
 func TestFastAPIServer(t *testing.T) {
 	t.Parallel()
 	at := server(t, python(t, "server_fastapi.py"))
-	ourClient(t, address(t, at["http"]), peerServer{escapes: true})
+	ourClient(t, address(t, at["http"]), peerServer{})
 }
 
 // Arithmetic is a service of the standard library's RPC: one parameter for each call.
