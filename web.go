@@ -78,8 +78,8 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 		return nil, err
 	}
 	w.limit = newConnLimit(l.MaxConns, l.MaxConnsPerIP)
-	w.bound = &limitedListener{Listener: bound, limit: w.limit, secure: secure, report: l.Report}
-	w.server = guard.NewServer(door.Wrap(http.HandlerFunc(w.route)), log.New(reportWriter{l.Report}, "", 0))
+	w.bound = &limitedListener{Listener: guard.Linger(bound), limit: w.limit, secure: secure, report: l.Report}
+	w.server = guard.NewServer(withPath(door.Wrap(http.HandlerFunc(w.route))), log.New(reportWriter{l.Report}, "", 0))
 	w.server.ConnContext, w.server.ConnState = w.limit.hooks()
 	if secure {
 		w.server.TLSConfig = l.TLS.Clone()
@@ -146,6 +146,16 @@ func (w *web) isPage(r *http.Request) bool {
 		return false
 	}
 	return r.URL.Path == "/healthz" || w.listener.Pages != nil
+}
+
+// withPath gives requests for an address without a path the one that it means (RFC 9110, section 4.2.3).
+func withPath(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "" && r.URL.Host != "" {
+			r.URL.Path = "/"
+		}
+		next.ServeHTTP(rw, r)
+	})
 }
 
 func (w *web) route(rw http.ResponseWriter, r *http.Request) {

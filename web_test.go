@@ -1,7 +1,10 @@
 package parley
 
 import (
+	"bufio"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 
@@ -24,6 +27,28 @@ func roundTrip(t *testing.T, req *http.Request) (status int, body string) {
 		t.Fatalf("%s %s: %v", req.Method, req.URL, err)
 	}
 	return answer.StatusCode, string(text)
+}
+
+// TestAddressWithoutAPath: what proxies and curl --request-target send.
+func TestAddressWithoutAPath(t *testing.T) {
+	s := serve(t, &Listener{Handler: testMux(nil)}, "http://127.0.0.1:0")
+	address := s.Targets()[0].Address
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const body = `{"jsonrpc":"2.0","id":1,"method":"add","params":[40,2]}`
+	fmt.Fprintf(conn, "POST http://%s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", address, address, len(body), body)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if want := `{"jsonrpc":"2.0","result":42,"id":1}`; answer.StatusCode != http.StatusOK || string(text) != want || err != nil {
+		t.Errorf("%s %q, %v, want 200 %s", answer.Status, text, err, want)
+	}
 }
 
 // sameMembers compares two JSON objects whose members may stand in another order.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -116,6 +117,13 @@ type launch struct {
 type tick struct {
 	RequestID jsonrpc.ID `json:"request_id"`
 	Left      int        `json:"left"`
+}
+
+// AppendJSON writes the tick without a codec between, so that an id goes out in the letters it came in.
+func (t tick) AppendJSON(dst []byte) ([]byte, error) {
+	dst = t.RequestID.Append(append(dst, `{"request_id":`...))
+	dst = strconv.AppendInt(append(dst, `,"left":`...), int64(t.Left), 10)
+	return append(dst, '}'), nil
 }
 
 func countdown(ctx context.Context, peer jsonrpc.Peer, in launch) (string, error) {

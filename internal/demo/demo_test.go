@@ -197,6 +197,25 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestBytesComeBackAsTheyCame: what a strict codec would not write must not make the log unreadable for everybody.
+func TestBytesComeBackAsTheyCame(t *testing.T) {
+	s := New("test")
+	for i, params := range []string{`["\ud800"]`, `{"a":1,"a":2}`, `[1.0,  "\u0061"]`} {
+		if got, want := result(t, s, "log_event", params), fmt.Sprintf(`"result":%d`, i+1); got != want {
+			t.Errorf("log_event %s = %s, want %s", params, got, want)
+		}
+		if got := result(t, s, "get_log", "[1]"); !strings.HasSuffix(got, `Z","event":`+params+`}]`) {
+			t.Errorf("get_log after %s = %s", params, got)
+		}
+	}
+	var w wire
+	a := &jsonrpc.Answerer{Handler: s.Handler()}
+	out, _ := a.Answer(t.Context(), nil, []byte(`{"jsonrpc":"2.0","id":"a\u0062","method":"countdown","params":[1]}`), &jsonrpc.Exchange{Sink: &w})
+	if len(w.sent) != 1 || !strings.Contains(w.sent[0], `"request_id":"a\u0062"`) || !strings.Contains(string(out), `"id":"a\u0062"`) {
+		t.Errorf("an id with an escape: %q, then %s", w.sent, out)
+	}
+}
+
 func TestLogIsBounded(t *testing.T) {
 	var short, long events
 	for range maxEvents + 5 {

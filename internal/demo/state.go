@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -124,6 +125,23 @@ type Event struct {
 	Event jsonrpc.Raw `json:"event" jsonschema:"the params of log_event"`
 }
 
+// A journal is what get_log answers.
+type journal []Event
+
+// AppendJSON writes the journal without a codec between: events are anybody's bytes, and go out as they came.
+func (j journal) AppendJSON(dst []byte) ([]byte, error) {
+	dst = append(dst, '[')
+	for i, e := range j {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(append(dst, `{"seq":`...), e.Seq, 10)
+		dst = e.Time.AppendFormat(append(dst, `,"time":"`...), time.RFC3339Nano)
+		dst = append(append(append(dst, `","event":`...), e.Event...), '}')
+	}
+	return append(dst, ']'), nil
+}
+
 // events is the log that log_event writes and get_log reads.
 type events struct {
 	mu    sync.Mutex // guards what is below
@@ -157,7 +175,7 @@ type excerpt struct {
 	Limit *int `json:"limit,omitzero" jsonschema:"how many of the newest events; all that are kept if absent"`
 }
 
-func (l *events) get(_ context.Context, in excerpt) ([]Event, error) {
+func (l *events) get(_ context.Context, in excerpt) (journal, error) {
 	if in.Limit != nil && *in.Limit < 0 {
 		return nil, invalid("/limit", "want no negative number")
 	}
@@ -167,5 +185,5 @@ func (l *events) get(_ context.Context, in excerpt) ([]Event, error) {
 	if in.Limit != nil {
 		n = min(n, *in.Limit)
 	}
-	return append([]Event{}, l.kept[len(l.kept)-n:]...), nil
+	return append(journal{}, l.kept[len(l.kept)-n:]...), nil
 }
