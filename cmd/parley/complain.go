@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -15,8 +16,8 @@ func (a *app) complain(err error) {
 	text := err.Error()
 	theirs, ok := errors.AsType[*jsonrpc.Error](err)
 	if ok {
-		if pointer := pointerIn(theirs.Data); pointer != "" {
-			text += " at " + pointer
+		if theirs.Code == jsonrpc.CodeInvalidParams {
+			text += faultIn(theirs.Data)
 		}
 	}
 	fmt.Fprintf(a.stderr, "parley: %s\n", visible(text, 2000))
@@ -29,13 +30,14 @@ func (a *app) complain(err error) {
 	}
 }
 
-// pointerIn is the place that an error about params points at, if it does.
-func pointerIn(data jsonrpc.Raw) string {
-	var place struct {
-		Pointer string `json:"pointer"`
-	}
-	if kind(data) != '{' || data.Decode(&place) != nil {
+// faultIn is where params did not fit and why, if the data of an error tells.
+func faultIn(data jsonrpc.Raw) (text string) {
+	var fault jsonrpc.ParamFault
+	if kind(data) != '{' || json.Unmarshal(data, &fault) != nil || fault.Reason == "" {
 		return ""
 	}
-	return place.Pointer
+	if fault.Pointer != "" {
+		text = " at " + fault.Pointer
+	}
+	return text + ": " + fault.Reason
 }

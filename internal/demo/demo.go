@@ -47,7 +47,7 @@ func sum(_ context.Context, numbers []Number) (*Number, error) {
 	for i := range numbers {
 		total = total.Add(&numbers[i])
 		if total.digits() > maxDigits {
-			return nil, invalid("", errLongNumber.Error())
+			return nil, invalid("", errLongNumber.Reason)
 		}
 	}
 	return total, nil

@@ -46,30 +46,27 @@ func TestMethods(t *testing.T) {
 	invalid := func(pointer, reason string) string {
 		return fmt.Sprintf(`"error":{"code":-32602,"message":"Invalid params","data":{"pointer":%q,"reason":%q}}`, pointer, reason)
 	}
-	at := func(pointer string) string { // the reason is the codec's to choose
-		return fmt.Sprintf(`"error":{"code":-32602,"message":"Invalid params","data":{"pointer":%q,"reason":`, pointer)
-	}
 	for _, c := range []struct{ method, params, want string }{
 		{"subtract", `[42,23]`, `"result":19`},
 		{"subtract", `[23,42]`, `"result":-19`},
 		{"subtract", `{"subtrahend":23,"minuend":42}`, `"result":19`},
 		{"subtract", `[42.5,0.5]`, `"result":42`},
 		{"subtract", `[9007199254740993,1]`, `"result":9007199254740992`},
-		{"subtract", `["42",23]`, at("/0")},
-		{"subtract", `{"minuend":42,"subtrahend":"23"}`, at("/subtrahend")},
-		{"subtract", `[42,null]`, at("/1")},
-		{"subtract", `[1e999999999,1]`, at("/0")},
+		{"subtract", `["42",23]`, invalid("/0", "want a number")},
+		{"subtract", `{"minuend":42,"subtrahend":"23"}`, invalid("/subtrahend", "want a number")},
+		{"subtract", `[42,null]`, invalid("/1", "want a number")},
+		{"subtract", `[1e999999999,1]`, invalid("/0", "want a number of at most 1000 digits")},
 		{"subtract", `[42]`, invalid("/subtrahend", "is required")},
 		{"subtract", ``, invalid("/minuend", "is required")},
 		{"subtract", `[1,2,3]`, invalid("/2", "want at most 2 params")},
 		{"subtract", `{"minuend":1,"subtrahend":2,"x":3}`, invalid("/x", "unknown member")},
 		{"add", `[5,3]`, `"result":8`},
 		{"add", `{"a":0.1,"b":0.2}`, `"result":0.3`},
-		{"add", `[5,"3"]`, at("/1")},
+		{"add", `[5,"3"]`, invalid("/1", "want a number")},
 		{"sum", `[1,2,4]`, `"result":7`},
 		{"sum", `[]`, `"result":0`},
 		{"sum", ``, `"result":0`},
-		{"sum", `[0.5,"1"]`, at("/1")},
+		{"sum", `[0.5,"1"]`, invalid("/1", "want a number")},
 		{"get_data", ``, `"result":["hello",5]`},
 		{"get_data", `[1]`, `"result":["hello",5]`},
 		{"echo", `[1.0, "\ud83d",{"a" : 1e2}]`, `"result":[1.0, "\ud83d",{"a" : 1e2}]`},
@@ -98,7 +95,7 @@ func TestMethods(t *testing.T) {
 		{"nothing", ``, `"error":{"code":-32601,"message":"Method not found"}`},
 		{"rpc.nothing", ``, `"error":{"code":-32601,"message":"Method not found"}`},
 	} {
-		if got := result(t, New("test"), c.method, c.params); got != c.want && !(strings.HasSuffix(c.want, ":") && strings.HasPrefix(got, c.want)) {
+		if got := result(t, New("test"), c.method, c.params); got != c.want {
 			t.Errorf("%s %s\n got %s\nwant %s", c.method, c.params, got, c.want)
 		}
 	}

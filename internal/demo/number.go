@@ -2,9 +2,10 @@ package demo
 
 import (
 	"bytes"
-	"errors"
 	"math/big"
 	"strconv"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
 // maxDigits bounds a number, in decimal digits before and after the point together. JSON has no bound, but 1e999999999
@@ -18,8 +19,11 @@ type Number struct {
 	scale int // digits behind the point, never negative
 }
 
-var errNotNumber = errors.New("want a number")
-var errLongNumber = errors.New("want a number of at most " + strconv.Itoa(maxDigits) + " digits")
+// What does not fit, as the caller is told; whoever decodes the params adds where.
+var (
+	errNotNumber  = &jsonrpc.ParamFault{Reason: "want a number"}
+	errLongNumber = &jsonrpc.ParamFault{Reason: "want a number of at most " + strconv.Itoa(maxDigits) + " digits"}
+)
 
 // UnmarshalJSON reads a number and refuses every other value, also a string that looks like one.
 func (n *Number) UnmarshalJSON(text []byte) error {
