@@ -45,7 +45,8 @@ type parser struct {
 	version  Version // Version1 takes messages of both versions
 	msgs     []message
 	batch    bool
-	name     []byte // scratch for an escaped member name
+
+	unescaped []byte // scratch for a member name
 }
 
 // Limits of a message where nobody says otherwise.
@@ -116,15 +117,17 @@ func (p *parser) member(b []byte, i int) (int, error) {
 		return p.envelope(b, i)
 	}
 	i, err := p.scan.value(b, i)
-	p.add(message{kind: kindBadRequest, id: NullID, bad: errInvalid})
+	*p.next() = message{kind: kindBadRequest, id: NullID, bad: errInvalid}
 	return i, err
 }
 
-// add keeps one message, unless the batch is refused for its length anyway.
-func (p *parser) add(m message) {
-	if len(p.msgs) <= p.maxBatch {
-		p.msgs = append(p.msgs, m)
+// next returns the place of the next message. A batch that is refused for its length anyway does not grow.
+func (p *parser) next() *message {
+	if n := len(p.msgs); n > p.maxBatch {
+		return &p.msgs[n-1]
 	}
+	p.msgs = append(p.msgs, message{})
+	return &p.msgs[len(p.msgs)-1]
 }
 
 // fields are the members of an envelope as they were found.
@@ -152,28 +155,15 @@ func (p *parser) envelope(b []byte, i int) (int, error) {
 			i++
 			break
 		}
-		if b[i] != '"' {
-			return i, s.fail(i, "expected a member name")
-		}
-		s.lone, s.escape = false, false
-		s.tokens--
-		start := i
-		if i, err = s.str(b, i); err != nil {
+		field, n := f.plain(b[i:])
+		if i += n; n > 0 {
+			s.tokens--
+		} else if field, i, err = p.name(b, i, &f); err != nil {
 			return i, err
 		}
-		name := b[start+1 : i-1]
-		if s.escape {
-			p.name = unescape(p.name[:0], b[start:i])
-			name = p.name
-			f.loneName = f.loneName || s.lone
-		}
-		field := f.named(name)
-		if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
-			return i, s.fail(i, "expected a colon")
-		}
-		i = skipSpace(b, i+1)
+		i = skipSpace(b, i)
 		s.lone = false
-		start = i
+		start := i
 		if i < len(b) && b[i] == '"' { // the common case, without the general one's stack
 			s.tokens--
 			i, err = s.str(b, i)
@@ -207,8 +197,67 @@ func (p *parser) envelope(b []byte, i int) (int, error) {
 		i = skipSpace(b, i+1)
 	}
 	s.depth++
-	p.add(p.judge(b, &f))
+	p.judge(b, &f, p.next())
 	return i, nil
+}
+
+// plain returns the field for a member name as nearly everybody writes it, and the length of name and colon; or zero. It is one
+// comparison, where looking for the end of a string and for its meaning take longer than all else about a small message.
+func (f *fields) plain(b []byte) (*span, int) {
+	if len(b) < len(`"jsonrpc":`) {
+		return nil, 0
+	}
+	switch b[1] {
+	case 'j':
+		if string(b[:10]) == `"jsonrpc":` {
+			return &f.jsonrpc, 10
+		}
+	case 'i':
+		if string(b[:5]) == `"id":` {
+			return &f.id, 5
+		}
+	case 'm':
+		if string(b[:9]) == `"method":` {
+			return &f.method, 9
+		}
+	case 'p':
+		if string(b[:9]) == `"params":` {
+			return &f.params, 9
+		}
+	case 'r':
+		if string(b[:9]) == `"result":` {
+			return &f.result, 9
+		}
+	case 'e':
+		if string(b[:8]) == `"error":` {
+			return &f.err, 8
+		}
+	}
+	return nil, 0
+}
+
+// name reads any member name and the colon behind it. The field is nil for an unknown one.
+func (p *parser) name(b []byte, i int, f *fields) (*span, int, error) {
+	s, start := &p.scan, i
+	if b[i] != '"' {
+		return nil, i, s.fail(i, "expected a member name")
+	}
+	s.tokens--
+	s.lone, s.escape = false, false
+	i, err := s.str(b, i)
+	if err != nil {
+		return nil, i, err
+	}
+	name := b[start+1 : i-1]
+	if s.escape {
+		p.unescaped = unescape(p.unescaped[:0], b[start:i])
+		name = p.unescaped
+		f.loneName = f.loneName || s.lone
+	}
+	if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+		return nil, i, s.fail(i, "expected a colon")
+	}
+	return f.named(name), i + 1, nil
 }
 
 // named returns the field for a member name, in exact case, or nil for an unknown one.
@@ -231,8 +280,8 @@ func (f *fields) named(name []byte) *span {
 }
 
 // judge decides what an envelope is (JSON-RPC 2.0, sections 4 and 5; docs/specs.md lists each decision).
-func (p *parser) judge(b []byte, f *fields) message {
-	m := message{method: f.method, params: f.params, result: f.result, err: f.err}
+func (p *parser) judge(b []byte, f *fields, m *message) {
+	m.method, m.params, m.result, m.err = f.method, f.params, f.result, f.err
 	idBad := f.idTwice || f.loneID
 	if !f.id.absent() && !idBad {
 		if text := b[f.id.start:f.id.end]; isScalarID(text) {
@@ -254,7 +303,7 @@ func (p *parser) judge(b []byte, f *fields) message {
 		if !versionOK || idBad || f.twice || f.loneName || f.id.absent() || !m.answers(b) {
 			m.kind, m.bad = kindBadResponse, errInvalid
 		}
-		return m
+		return
 	}
 
 	m.kind = kindRequest
@@ -274,7 +323,6 @@ func (p *parser) judge(b []byte, f *fields) message {
 			m.id = NullID
 		}
 	}
-	return m
 }
 
 // isVersion2 reports whether the value is the string "2.0", however it is escaped.

@@ -38,113 +38,105 @@ func defaultScanner() scanner {
 	return scanner{depth: defaultDepth, tokens: defaultTokens}
 }
 
-// Where a scan stands inside a value.
-const (
-	wantValue = iota
-	wantName
-	afterValue
-)
-
 // value checks the value that starts at b[i], white space before it included, and returns the index behind it.
 func (s *scanner) value(b []byte, i int) (int, error) {
 	var (
 		level int    // open objects and arrays
 		kinds uint64 // a bit for each of the innermost 64: 1 is an object
-		state = wantValue
 		err   error
 	)
 	for {
-		i = skipSpace(b, i)
-		if i >= len(b) {
+		if i = skipSpace(b, i); i >= len(b) {
 			return i, s.fail(i, "unexpected end")
 		}
-		c := b[i]
-		switch state {
-		case wantValue:
-			if s.tokens--; s.tokens < 0 {
-				return i, s.overLimit(i, "too many values")
+		if s.tokens--; s.tokens < 0 {
+			return i, s.overLimit(i, "too many values")
+		}
+		switch c := b[i]; c {
+		case '"':
+			i, err = s.str(b, i)
+		case '{', '[':
+			if level >= s.depth {
+				return i, s.overLimit(i, "nested too deep")
 			}
-			switch c {
-			case '"':
-				i, err = s.str(b, i)
-			case '{', '[':
-				if level >= s.depth {
-					return i, s.overLimit(i, "nested too deep")
-				}
-				if level > 0 && level&63 == 0 {
-					s.outer = append(s.outer, kinds)
-				}
-				level++
-				kinds <<= 1
-				closing := byte(']')
-				if c == '{' {
-					kinds |= 1
-					closing = '}'
-				}
-				i = skipSpace(b, i+1)
-				if i < len(b) && b[i] == closing {
-					state = afterValue // closed below, by the usual way
-				} else if c == '{' {
-					state = wantName
+			if level > 0 && level&63 == 0 {
+				s.outer = append(s.outer, kinds)
+			}
+			level++
+			kinds <<= 1
+			i = skipSpace(b, i+1)
+			if c == '[' {
+				if i < len(b) && b[i] == ']' {
+					break // closed below, in the usual way
 				}
 				continue
-			case 't':
-				i, err = s.literal(b, i, "true")
-			case 'f':
-				i, err = s.literal(b, i, "false")
-			case 'n':
-				i, err = s.literal(b, i, "null")
-			default:
-				i, err = s.number(b, i)
 			}
-			if err != nil {
+			kinds |= 1
+			if i < len(b) && b[i] == '}' {
+				break
+			}
+			if i, err = s.name(b, i); err != nil {
 				return i, err
 			}
+			continue
+		case 't':
+			i, err = s.literal(b, i, "true")
+		case 'f':
+			i, err = s.literal(b, i, "false")
+		case 'n':
+			i, err = s.literal(b, i, "null")
+		default:
+			i, err = s.number(b, i)
+		}
+		if err != nil {
+			return i, err
+		}
+		for { // a value has ended, and with it perhaps what it stands in
 			if level == 0 {
 				return i, nil
 			}
-			state = afterValue
-
-		case afterValue:
-			switch {
-			case c == ',':
-				state = wantValue
-				if kinds&1 == 1 {
-					state = wantName
-				}
-				i++
-			case c == '}' && kinds&1 == 1, c == ']' && kinds&1 == 0:
-				i++
-				level--
-				kinds >>= 1
-				if level == 0 {
-					return i, nil
-				}
-				if level&63 == 0 {
-					kinds = s.outer[len(s.outer)-1]
-					s.outer = s.outer[:len(s.outer)-1]
-				}
-			default:
+			if i = skipSpace(b, i); i >= len(b) {
+				return i, s.fail(i, "unexpected end")
+			}
+			if b[i] == ',' {
+				break
+			}
+			if b[i] != ']'+byte(kinds&1)*('}'-']') {
 				return i, s.fail(i, "expected a comma or the end")
 			}
-
-		case wantName:
-			if c != '"' {
-				return i, s.fail(i, "expected a member name")
+			i++
+			level--
+			kinds >>= 1
+			if level > 0 && level&63 == 0 {
+				kinds = s.outer[len(s.outer)-1]
+				s.outer = s.outer[:len(s.outer)-1]
 			}
-			if s.tokens--; s.tokens < 0 {
-				return i, s.overLimit(i, "too many values")
-			}
-			if i, err = s.str(b, i); err != nil {
+		}
+		i++
+		if kinds&1 == 1 {
+			if i, err = s.name(b, skipSpace(b, i)); err != nil {
 				return i, err
 			}
-			if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
-				return i, s.fail(i, "expected a colon")
-			}
-			i++
-			state = wantValue
 		}
 	}
+}
+
+// name checks the member name at b[i] and the colon behind it.
+func (s *scanner) name(b []byte, i int) (int, error) {
+	if i >= len(b) || b[i] != '"' {
+		return i, s.fail(i, "expected a member name")
+	}
+	if s.tokens--; s.tokens < 0 {
+		return i, s.overLimit(i, "too many values")
+	}
+	i, err := s.str(b, i)
+	if err != nil {
+		return i, err
+	}
+	if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+		return i, s.fail(i, "expected a colon")
+	}
+	return i + 1, nil
 }
 
 func (s *scanner) fail(at int, reason string) error {
@@ -157,9 +149,12 @@ func (s *scanner) overLimit(at int, reason string) error {
 	return &SyntaxError{Offset: at, Reason: reason, Limit: true}
 }
 
+// spaces has a bit for each byte that is white space in JSON; all are at most ' '.
+const spaces = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
+
 // skipSpace returns the index of the first byte at or after i that is not white space.
 func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+	for i < len(b) && b[i] <= ' ' && spaces>>b[i]&1 == 1 {
 		i++
 	}
 	return i
