@@ -26,8 +26,9 @@ type connLimit struct {
 
 func newConnLimit(most, perIP int) *connLimit {
 	if most <= 0 {
-		most = min(maxConns, openFiles()/10*8)
+		most = maxConns
 	}
+	most = max(min(most, openFiles()/10*8), 1)
 	if perIP <= 0 {
 		perIP = maxConnsPerIP
 	}

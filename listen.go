@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -60,7 +61,7 @@ type Listener struct {
 	Pages http.Handler
 
 	// MaxConns bounds the connections of one address, and MaxConnsPerIP those from one remote address, loopback excepted.
-	// Zero means 16,384 or 80 % of the open files that the process may have, whichever is less, and 256.
+	// Zero means 16,384 and 256. The former is never more than 80 % of the files that the process may open.
 	MaxConns      int
 	MaxConnsPerIP int
 
@@ -129,9 +130,9 @@ func (l *Listener) Listen(ctx context.Context, targets ...Target) (*Server, erro
 	return s, nil
 }
 
-// warnOfFiles tells when fewer connections are taken than usual because of how many files the process may open.
+// warnOfFiles tells when far fewer connections are taken than was wanted because of how many files the process may open.
 func (l *Listener) warnOfFiles() {
-	if files := openFiles(); l.MaxConns <= 0 && files/10*8 < maxConns {
+	if files := openFiles(); files/10*8 < cmp.Or(max(l.MaxConns, 0), maxConns)/2 {
 		l.Report("limit", fmt.Errorf("at most %d connections on each address, since this process may open %d files", files/10*8, files))
 	}
 }

@@ -80,7 +80,7 @@ func (a *app) demo(ctx context.Context, flags serveFlags) error {
 	}
 	listener.Handler = service.Handler()
 	listener.Mode = service.Mux.Mode
-	page := &page{service: service, prefix: commandName(a.getenv)}
+	page := &page{service: service, prefix: commandName(), locked: len(listener.Tokens) > 0}
 	listener.Pages = page
 
 	server, err := listener.Listen(ctx, targets...)
@@ -92,7 +92,7 @@ func (a *app) demo(ctx context.Context, flags serveFlags) error {
 	}
 	page.targets = server.Targets()
 	if !flags.stdio {
-		a.announce(page)
+		a.announce(page, flags.tokenFile)
 	}
 	err = server.Run(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -189,10 +189,10 @@ func (a *app) listener(flags serveFlags, log *reporter) (*parley.Listener, error
 const minToken = 32
 
 // announce says on stderr where the demo is, with a line to paste for each address.
-func (a *app) announce(p *page) {
+func (a *app) announce(p *page, tokenFile string) {
 	var b strings.Builder
 	b.WriteString("parley demo is up. Paste one of these into another terminal:\n\n")
-	for _, address := range p.addresses() {
+	for _, address := range p.addresses(tokenFile) {
 		fmt.Fprintf(&b, "  %s\n", address.Call)
 	}
 	for _, t := range p.targets {
@@ -215,7 +215,7 @@ func pageOf(t parley.Target) (string, bool) {
 }
 
 // commandName is how this program was started, for lines to paste: "parley", or "go run ./cmd/parley" in a checkout.
-func commandName(func(string) string) string {
+func commandName() string {
 	path, err := os.Executable()
 	if err == nil && strings.Contains(filepath.ToSlash(path), "/go-build") {
 		return "go run ./cmd/parley"

@@ -27,6 +27,7 @@ type page struct {
 	service *demo.Service
 	prefix  string // what stands before "call" in a line to paste
 	targets []parley.Target
+	locked  bool // callers must show a token
 }
 
 // An address is one place where the demo is, and how to call it there.
@@ -36,11 +37,15 @@ type address struct {
 	base string // the line without method and params
 }
 
-// addresses lists where the demo is. HTTP brings WebSocket along, on the same path.
-func (p *page) addresses() []address {
+// addresses lists where the demo is. HTTP brings WebSocket along, on the same path. tokenFile is named where a token
+// must be shown.
+func (p *page) addresses(tokenFile string) []address {
 	var list []address
 	add := func(kind, target, call string) {
 		base := p.prefix + " call " + shellWord(target)
+		if p.locked && !strings.HasPrefix(target, "unix:") {
+			base += " --token-file " + shellWord(tokenFile)
+		}
 		list = append(list, address{Kind: kind, Call: base + " " + call, base: base})
 	}
 	for _, t := range p.targets {
@@ -63,6 +68,9 @@ func (p *page) addresses() []address {
 	return list
 }
 
+// anyFile stands on the page for the file with the token: everybody may read the page.
+const anyFile = "FILE"
+
 // A shownMethod is one method on the page.
 type shownMethod struct {
 	Name, Signature, Summary string
@@ -77,7 +85,7 @@ func (p *page) methods() ([]shownMethod, error) {
 	if err != nil {
 		return nil, err
 	}
-	addresses := p.addresses()
+	addresses := p.addresses(anyFile)
 	var list []shownMethod
 	for _, m := range document.Methods {
 		shown := shownMethod{Name: m.Name, Signature: signature(&m), Summary: m.Summary}
@@ -194,16 +202,19 @@ func (p *page) serveIndex(w http.ResponseWriter) {
 		http.Error(w, "the methods cannot be described", http.StatusInternalServerError)
 		return
 	}
-	curl := ""
+	curl, auth := "", ""
+	if p.locked {
+		auth = "  -H \"Authorization: Bearer $(cat FILE)\" \\\n"
+	}
 	for _, t := range p.targets {
 		if _, ok := pageOf(t); ok {
-			curl = "curl " + shellWord(t.URL()) + " \\\n" + `  --json '{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}'`
+			curl = "curl " + shellWord(t.URL()) + " \\\n" + auth + `  --json '{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}'`
 			break
 		}
 	}
 	var b bytes.Buffer
 	err = pageTemplate.Execute(&b, map[string]any{
-		"Addresses": p.addresses(), "Methods": methods, "Curl": curl, "Version": "parley " + thisBuild().Version,
+		"Addresses": p.addresses(anyFile), "Methods": methods, "Curl": curl, "Version": "parley " + thisBuild().Version,
 	})
 	if err != nil {
 		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
