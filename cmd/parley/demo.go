@@ -195,14 +195,15 @@ func (a *app) announce(p *page, tokenFile string) {
 	for _, address := range p.addresses(tokenFile) {
 		fmt.Fprintf(&b, "  %s\n", address.Call)
 	}
+	b.WriteString("\n")
 	for _, t := range p.targets {
 		if root, ok := pageOf(t); ok {
-			fmt.Fprintf(&b, "\nAll methods are at %s.", root)
+			fmt.Fprintf(&b, "All methods are at %s. ", root)
 			break
 		}
 	}
-	b.WriteString(" Ctrl-C ends the demo.\n")
-	_, _ = io.WriteString(a.stderr, strings.Replace(b.String(), "\n Ctrl-C", "\nCtrl-C", 1)) // nobody may be reading
+	b.WriteString("Ctrl-C ends the demo.\n")
+	_, _ = io.WriteString(a.stderr, b.String()) // nobody may be reading
 }
 
 // pageOf is where the page of an HTTP target is.
