@@ -155,10 +155,14 @@ func (j *job) free() {
 func (a *Answerer) Answer(ctx context.Context, dst, payload []byte, x *Exchange) ([]byte, *Error) {
 	a.init()
 	a.active.Add(1)
-	defer a.done()
 	j := jobs.Get().(*job)
-	defer j.free()
+	out, e := a.answer(ctx, j, dst, payload, x)
+	j.free()
+	a.done()
+	return out, e
+}
 
+func (a *Answerer) answer(ctx context.Context, j *job, dst, payload []byte, x *Exchange) ([]byte, *Error) {
 	p := &j.parser
 	if e := a.parse(p, payload); e != nil {
 		return AppendError(dst, a.Version, NullID, e), e
@@ -324,6 +328,18 @@ func (a *Answerer) finish(j *job) {
 		a.mu.Unlock()
 		r.end(context.Canceled)
 	}
+	if len(j.origin.after) > 0 {
+		a.runAfter(j)
+	}
+}
+
+// runAfter runs what the handler left for the time after its answer.
+func (a *Answerer) runAfter(j *job) {
+	defer func() {
+		if value := recover(); value != nil {
+			_ = a.panicked(j.req.Method, value) // it is reported; the answer is out
+		}
+	}()
 	for _, f := range j.origin.after {
 		f()
 	}

@@ -204,36 +204,32 @@ func (p *parser) envelope(b []byte, i int) (int, error) {
 // plain returns the field for a member name as nearly everybody writes it, and the length of name and colon; or zero. It is one
 // comparison, where looking for the end of a string and for its meaning take longer than all else about a small message.
 func (f *fields) plain(b []byte) (*span, int) {
-	if len(b) < len(`"jsonrpc":`) {
+	if len(b) < len(`"id":`) {
 		return nil, 0
 	}
 	switch b[1] {
 	case 'j':
-		if string(b[:10]) == `"jsonrpc":` {
-			return &f.jsonrpc, 10
-		}
+		return &f.jsonrpc, lengthOf(`"jsonrpc":`, b)
 	case 'i':
-		if string(b[:5]) == `"id":` {
-			return &f.id, 5
-		}
+		return &f.id, lengthOf(`"id":`, b)
 	case 'm':
-		if string(b[:9]) == `"method":` {
-			return &f.method, 9
-		}
+		return &f.method, lengthOf(`"method":`, b)
 	case 'p':
-		if string(b[:9]) == `"params":` {
-			return &f.params, 9
-		}
+		return &f.params, lengthOf(`"params":`, b)
 	case 'r':
-		if string(b[:9]) == `"result":` {
-			return &f.result, 9
-		}
+		return &f.result, lengthOf(`"result":`, b)
 	case 'e':
-		if string(b[:8]) == `"error":` {
-			return &f.err, 8
-		}
+		return &f.err, lengthOf(`"error":`, b)
 	}
 	return nil, 0
+}
+
+// lengthOf returns the length of text if b begins with it, or zero.
+func lengthOf(text string, b []byte) int {
+	if len(b) >= len(text) && string(b[:len(text)]) == text {
+		return len(text)
+	}
+	return 0
 }
 
 // name reads any member name and the colon behind it. The field is nil for an unknown one.
