@@ -184,9 +184,16 @@ var roles = map[string]func(args []string) int{
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
 	},
-	// parent starts a child that calls the socket, and waits to be killed.
+	// caller calls the socket and holds on, whatever becomes of its stdin.
+	"caller": func(args []string) int {
+		if _, err := net.Dial("unix", args[0]); err != nil {
+			return 1
+		}
+		select {}
+	},
+	// parent starts a caller, and waits to be killed.
 	"parent": func(args []string) int {
-		argv, env := command("relay", args...)
+		argv, env := command("caller", args...)
 		if _, err := stdio.Start(context.Background(), argv, &stdio.Options{Env: env}); err != nil {
 			return 1
 		}
