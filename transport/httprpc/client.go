@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -321,10 +322,31 @@ func (c *Client) post(k *call, payload []byte, more http.Header) (*http.Response
 		ProtoMinor:    1,
 	}).WithContext(k.ctx)
 	answer, err := c.http.Do(req)
-	if err != nil {
-		return nil, k.failed(err)
+	switch {
+	case err == nil:
+		return answer, nil
+	case k.ctx.Err() == nil && isOthers(err):
+		return nil, errLost
 	}
-	return answer, nil
+	return nil, k.failed(err)
+}
+
+// errLost says that a request was answered without a body, and that nobody can say with which status.
+var errLost = fmt.Errorf("httprpc: %w: it was empty, and is lost", jsonrpc.ErrBadResponse)
+
+// isOthers reports whether err is the end of another call's context. net/http (Go 1.26) hands a connection on as soon as it has
+// read an answer without a body, and before it hands over the answer. If the call that gets the connection is then given up,
+// the one before it may see the connection end with the other's error. No other path leads here.
+func isOthers(err error) bool {
+	failed, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return false
+	}
+	switch failed.Err { // the values themselves: a timeout of the network is also a context.DeadlineExceeded
+	case context.Canceled, context.DeadlineExceeded, jsonrpc.ErrTimeout, jsonrpc.ErrClosed:
+		return true
+	}
+	return false
 }
 
 func (c *Client) report(what string, err error) {

@@ -124,7 +124,10 @@ func (in *inbox) strange(answer *http.Response) error {
 
 // notified reads what a server says to a notification: nothing, or that it could not read it.
 func (in *inbox) notified(answer *http.Response, err error) error {
-	if err != nil {
+	switch {
+	case err == errLost: //nolint:errorlint // post returns the value itself
+		return nil // an empty answer is what a notification gets
+	case err != nil:
 		return err
 	}
 	defer answer.Body.Close()
