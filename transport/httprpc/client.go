@@ -342,7 +342,7 @@ func isOthers(err error) bool {
 	if !ok {
 		return false
 	}
-	switch failed.Err { // the values themselves: a timeout of the network is also a context.DeadlineExceeded
+	switch failed.Err { //nolint:errorlint // the values themselves: a timeout of the network is also a context.DeadlineExceeded
 	case context.Canceled, context.DeadlineExceeded, jsonrpc.ErrTimeout, jsonrpc.ErrClosed:
 		return true
 	}
