@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -334,19 +335,15 @@ func (c *Client) post(k *call, payload []byte, more http.Header) (*http.Response
 // errLost says that a request was answered without a body, and that nobody can say with which status.
 var errLost = fmt.Errorf("httprpc: %w: it was empty, and is lost", jsonrpc.ErrBadResponse)
 
+// ends are how the context of a call may end.
+var ends = []error{context.Canceled, context.DeadlineExceeded, jsonrpc.ErrTimeout, jsonrpc.ErrClosed}
+
 // isOthers reports whether err is the end of another call's context. net/http (Go 1.26) hands a connection on as soon as it has
 // read an answer without a body, and before it hands over the answer. If the call that gets the connection is then given up,
 // the one before it may see the connection end with the other's error. No other path leads here.
 func isOthers(err error) bool {
 	failed, ok := errors.AsType[*url.Error](err)
-	if !ok {
-		return false
-	}
-	switch failed.Err { //nolint:errorlint // the values themselves: a timeout of the network is also a context.DeadlineExceeded
-	case context.Canceled, context.DeadlineExceeded, jsonrpc.ErrTimeout, jsonrpc.ErrClosed:
-		return true
-	}
-	return false
+	return ok && slices.Contains(ends, failed.Err) // the values themselves: a timeout of the network Is a DeadlineExceeded
 }
 
 func (c *Client) report(what string, err error) {
