@@ -1,0 +1,330 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// ClientOptions tune a [Client]. The zero value is a client that cannot be asked anything.
+type ClientOptions struct {
+	Versions []Version // which are spoken; nil means all
+
+	// Elicit asks the user. ElicitURL says that it takes the mode ElicitURL too. What the user left out gets the defaults of the form.
+	Elicit    func(ctx context.Context, e *Elicitation) (*ElicitResult, error)
+	ElicitURL bool
+
+	// Sample asks the model. SampleTools says that it takes tools.
+	Sample      func(ctx context.Context, q *SamplingRequest) (*SamplingResult, error)
+	SampleTools bool
+
+	// Roots says what the client works on.
+	Roots func(ctx context.Context) ([]Root, error)
+
+	// NoTasks keeps servers of the modern era from answering a call with a task, which [Client.CallTool] otherwise waits for.
+	NoTasks bool
+
+	// Experimental and Extensions go into the capabilities.
+	Experimental map[string]Settings
+	Extensions   map[string]Settings
+
+	// OnLog gets log messages. LogLevel is asked for in each modern request; LevelNone means no messages.
+	OnLog    func(*LogParams)
+	LogLevel Level
+
+	// OnChange gets what a server says of its own accord: changed lists, updated resources, ended elicitations, tasks. Modern servers do so only
+	// while [Client.Listen] runs.
+	OnChange func(Change)
+
+	// Probe is how long a server has to show that it is a modern one, before it is taken for a legacy one. Zero means 5 s.
+	Probe time.Duration
+
+	// Rounds is how often a server may ask in one call. Zero means 16.
+	Rounds int
+
+	// OverHTTP holds tools to the rules of headers: those with wrong x-mcp-header are dropped from lists. The carrier sets it.
+	OverHTTP bool
+
+	// Limits of the conversation that [Connect] opens.
+	Limits jsonrpc.Limits
+
+	// Report gets what nobody else hears: failed handlers, dropped tools and messages. Nil drops it.
+	Report func(what string, err error)
+}
+
+// A Client uses one server, of any revision. It is made by [Connect], or by [NewClient] and [Client.Open] on a carrier of its own. It is a
+// [jsonrpc.Handler], for what a legacy server asks. It is safe for concurrent use.
+type Client struct {
+	info Implementation
+	opts ClientOptions
+	link Link
+	ids  atomic.Uint64
+
+	version  atomic.Uint32
+	envelope atomic.Pointer[[]byte] // how the _meta of a modern request begins
+	server   atomic.Pointer[serverFacts]
+	cache    resultCache
+
+	mu      sync.Mutex               // guards what follows
+	headers map[string][]HeaderParam // of tools, by name
+	watch   map[*watcher]struct{}
+}
+
+// serverFacts are what a server said about itself.
+type serverFacts struct {
+	info         Implementation
+	capabilities ServerCapabilities
+	instructions string
+	versions     []string // modern
+}
+
+// NewClient makes a client. It starts nothing.
+func NewClient(info Implementation, o *ClientOptions) *Client {
+	if o == nil {
+		o = &ClientOptions{}
+	}
+	c := &Client{info: info, opts: *o, headers: map[string][]HeaderParam{}, watch: map[*watcher]struct{}{}}
+	if c.opts.Versions == nil {
+		c.opts.Versions = Versions()
+	}
+	if c.opts.Probe <= 0 {
+		c.opts.Probe = 5 * time.Second
+	}
+	if c.opts.Rounds <= 0 {
+		c.opts.Rounds = 16
+	}
+	return c
+}
+
+// Connect opens a conversation on t, which it owns from then on, and finds out what the server speaks. [Client.Close] ends it.
+func Connect(ctx context.Context, t jsonrpc.Transport, info Implementation, o *ClientOptions) (*Client, error) {
+	c := NewClient(info, o)
+	conn := jsonrpc.NewConn(t)
+	c.Attach(conn)
+	conn.Start(context.WithoutCancel(ctx))
+	if err := c.Open(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return c, nil
+}
+
+// Attach sets the fields of a Conn, so that it is a Link for this client.
+func (c *Client) Attach(conn *jsonrpc.Conn) {
+	conn.Handler, conn.Mode, conn.Related, conn.Open = c, Mode, Related, Open
+	conn.Cancellation, conn.Limits, conn.Report = Cancellation, c.opts.Limits, c.opts.Report
+	conn.Quiet = true
+}
+
+// Close ends the conversation.
+func (c *Client) Close() error {
+	if c.link == nil {
+		return nil
+	}
+	return c.link.Close()
+}
+
+// Version returns the revision that is spoken.
+func (c *Client) Version() Version { return Version(c.version.Load()) }
+
+// ServerInfo returns how the server presents itself, as far as it does.
+func (c *Client) ServerInfo() Implementation { return c.facts().info }
+
+// ServerCapabilities returns what the server offers.
+func (c *Client) ServerCapabilities() ServerCapabilities { return c.facts().capabilities }
+
+// Instructions returns what the server says to the model about itself.
+func (c *Client) Instructions() string { return c.facts().instructions }
+
+func (c *Client) facts() *serverFacts {
+	if f := c.server.Load(); f != nil {
+		return f
+	}
+	return &serverFacts{}
+}
+
+func (c *Client) report(what string, err error) {
+	if c.opts.Report != nil {
+		c.opts.Report(what, err)
+	}
+}
+
+// capabilities are what the client says of itself to a server of v.
+func (c *Client) capabilities(v Version) ClientCapabilities {
+	caps := ClientCapabilities{Experimental: c.opts.Experimental}
+	if c.opts.Roots != nil {
+		caps.Roots = &RootsCapability{ListChanged: v.HasHandshake()}
+	}
+	if c.opts.Sample != nil {
+		caps.Sampling = &SamplingCapability{}
+		if c.opts.SampleTools {
+			caps.Sampling.Tools = &Mark{}
+		}
+	}
+	if c.opts.Elicit != nil {
+		caps.Elicitation = &ElicitationCapability{Form: &Mark{}}
+		if c.opts.ElicitURL {
+			caps.Elicitation.URL = &Mark{}
+		}
+	}
+	if v.HasExtensions() {
+		caps.Extensions = map[string]Settings{}
+		for name, settings := range c.opts.Extensions {
+			caps.Extensions[name] = settings
+		}
+		if _, set := caps.Extensions[ExtensionTasks]; !set && !c.opts.NoTasks {
+			caps.Extensions[ExtensionTasks] = Settings{}
+		}
+	}
+	return caps
+}
+
+func (c *Client) speaks(v Version) bool {
+	for _, own := range c.opts.Versions {
+		if own == v && v != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// newest returns the newest own version of an era.
+func (c *Client) newest(modern bool) Version {
+	for _, v := range Versions() {
+		if v.Modern() == modern && c.speaks(v) {
+			return v
+		}
+	}
+	return 0
+}
+
+// common returns the newest version that both sides speak.
+func (c *Client) common(names []string) Version {
+	var best Version
+	for _, name := range names {
+		if v := ParseVersion(name); c.speaks(v) && v > best {
+			best = v
+		}
+	}
+	return best
+}
+
+// Open finds out over link which version the server speaks, and opens a conversation in it (MCP 2026-07-28, Versioning). It first asks in the
+// modern way; an answer that only a modern server gives decides for that era, anything else, or none in time, for the handshake.
+func (c *Client) Open(ctx context.Context, link Link) error {
+	c.link = link
+	modern := c.newest(true)
+	if modern == 0 {
+		return c.handshake(ctx, c.newest(false))
+	}
+	v, probeErr := c.discover(ctx, modern)
+	switch {
+	case probeErr == nil && v.Modern():
+		return nil
+	case probeErr == nil:
+		return c.handshake(ctx, v)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case isModernError(probeErr), errors.Is(probeErr, jsonrpc.ErrClosed), errors.Is(probeErr, ErrNoCommonVersion), c.newest(false) == 0:
+		return fmt.Errorf("mcp: open: %w", probeErr)
+	}
+	err := c.handshake(ctx, c.newest(false))
+	if errors.Is(err, ErrUnsupportedVersion) || errors.Is(err, jsonrpc.ErrMethodNotFound) {
+		// A modern server that was too slow for the probe says so now.
+		if v, again := c.discover(ctx, modern); again == nil && v.Modern() {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("mcp: open: %w (the modern way: %w)", err, probeErr)
+	}
+	return nil
+}
+
+// discover asks a server what it speaks, and returns the version to go on with, which is a legacy one when there is no other.
+func (c *Client) discover(ctx context.Context, v Version) (Version, error) {
+	for range 2 {
+		c.speakModern(v)
+		var d DiscoverResult
+		raw, err := c.probe(ctx)
+		if unsupported, ok := errors.AsType[*jsonrpc.Error](err); ok && unsupported.Code == CodeUnsupportedVersion {
+			var data UnsupportedVersionData
+			_ = unsupported.Data.Decode(&data) // then there is nothing in common
+			next := c.common(data.Supported)
+			if next == 0 {
+				return 0, fmt.Errorf("%w: it speaks %v", ErrNoCommonVersion, data.Supported)
+			}
+			if !next.Modern() || next == v {
+				return next, nil
+			}
+			v = next
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := raw.Decode(&d); err != nil {
+			return 0, fmt.Errorf("mcp: server/discover: %w", err)
+		}
+		best := c.common(d.SupportedVersions)
+		if best == 0 {
+			return 0, fmt.Errorf("%w: it speaks %v", ErrNoCommonVersion, d.SupportedVersions)
+		}
+		facts := &serverFacts{capabilities: d.Capabilities, instructions: d.Instructions, versions: d.SupportedVersions}
+		d.Meta.Get(MetaServerInfo, &facts.info)
+		c.server.Store(facts)
+		if best.Modern() {
+			c.speakModern(best)
+			c.version.Store(uint32(best))
+		}
+		return best, nil
+	}
+	return 0, ErrNoCommonVersion
+}
+
+// probe sends server/discover and waits for a bounded time.
+func (c *Client) probe(ctx context.Context) (jsonrpc.Raw, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Probe)
+	defer cancel()
+	var raw jsonrpc.Raw
+	err := c.link.Do(ctx, &jsonrpc.Item{Method: MethodDiscover, Params: c.modernParams(nil, nil, nil), Result: &raw})
+	return raw, err
+}
+
+// speakModern makes the beginning of each modern request.
+func (c *Client) speakModern(v Version) {
+	e := []byte(`{"_meta":{"` + MetaProtocolVersion + `":"` + v.String() + `","` + MetaClientInfo + `":`)
+	e = append(e, mustEncode(c.info)...)
+	e = append(e, `,"`+MetaClientCapabilities+`":`...)
+	e = append(e, mustEncode(c.capabilities(v))...)
+	if c.opts.LogLevel != LevelNone {
+		e = append(e, `,"`+MetaLogLevel+`":"`+c.opts.LogLevel.String()+`"`...)
+	}
+	c.envelope.Store(&e)
+}
+
+// handshake opens a legacy conversation.
+func (c *Client) handshake(ctx context.Context, v Version) error {
+	if v == 0 {
+		return ErrNoCommonVersion
+	}
+	params, err := encode(InitializeParams{ProtocolVersion: v.String(), Capabilities: c.capabilities(v), ClientInfo: c.info})
+	if err != nil {
+		return err
+	}
+	var in InitializeResult
+	if err := c.link.Do(ctx, &jsonrpc.Item{Method: MethodInitialize, Params: params, Result: &in}); err != nil {
+		return fmt.Errorf("mcp: initialize: %w", err)
+	}
+	agreed := ParseVersion(in.ProtocolVersion)
+	if !c.speaks(agreed) || !agreed.HasHandshake() {
+		return fmt.Errorf("%w: it answered %.40q", ErrNoCommonVersion, in.ProtocolVersion)
+	}
+	c.server.Store(&serverFacts{info: in.ServerInfo, capabilities: in.Capabilities, instructions: in.Instructions})
+	c.version.Store(uint32(agreed))
+	return c.link.Do(ctx, &jsonrpc.Item{Method: NotifyInitialized, Notify: true})
+}

@@ -1,0 +1,141 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// farewell is how long the last words of something may take.
+const farewell = 2 * time.Second
+
+// ErrTaskCancelled says that a task ended without a result, since somebody cancelled it.
+var ErrTaskCancelled = errors.New("mcp: the task was cancelled")
+
+// GetTask asks how a task is.
+func (c *Client) GetTask(ctx context.Context, id string) (*Task, error) {
+	if c.Version().Modern() {
+		var t extTask
+		if err := c.Call(ctx, MethodTasksGet, taskParams{id}, &t); err != nil {
+			return nil, err
+		}
+		return t.task(), nil
+	}
+	var t coreTask
+	if err := c.Call(ctx, MethodTasksGet, taskParams{id}, &t); err != nil {
+		return nil, err
+	}
+	return t.task(), nil
+}
+
+// CancelTask asks the server to end a task.
+func (c *Client) CancelTask(ctx context.Context, id string) error {
+	return c.Call(ctx, MethodTasksCancel, taskParams{id}, nil)
+}
+
+// awaitTask looks at a task of the extension until it is over, and answers its questions.
+func (c *Client) awaitTask(ctx context.Context, t *Task, o *CallOptions) (*ToolResult, error) {
+	answered := map[string]bool{}
+	id := t.ID
+	for {
+		if o != nil && o.OnTask != nil {
+			o.OnTask(t)
+		}
+		switch t.Status {
+		case TaskCompleted:
+			if t.Result == nil {
+				return nil, fmt.Errorf("%w: a task without its result", ErrUnknownResult)
+			}
+			return decodeResult[ToolResult](t.Result)
+		case TaskFailed:
+			if t.Error == nil {
+				return nil, fmt.Errorf("%w: a failed task without its error", ErrUnknownResult)
+			}
+			return nil, t.Error
+		case TaskCancelled:
+			return nil, ErrTaskCancelled
+		case TaskInputRequired:
+			if err := c.updateTask(ctx, id, t.InputRequests, answered); err != nil {
+				return nil, errors.Join(err, c.giveUpTask(ctx, id))
+			}
+		}
+		if err := pause(ctx, t.PollInterval); err != nil {
+			return nil, errors.Join(err, c.giveUpTask(ctx, id))
+		}
+		var err error
+		if t, err = c.GetTask(ctx, id); err != nil {
+			if ctx.Err() != nil {
+				return nil, errors.Join(context.Cause(ctx), c.giveUpTask(ctx, id))
+			}
+			return nil, err
+		}
+	}
+}
+
+// updateTask answers the questions of a task that were not answered yet.
+func (c *Client) updateTask(ctx context.Context, id string, asked map[string]InputRequest, answered map[string]bool) error {
+	open := map[string]InputRequest{}
+	for key, in := range asked {
+		if !answered[key] {
+			open[key] = in
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	responses, err := c.answerAll(ctx, open)
+	if err != nil {
+		return err
+	}
+	for key := range open {
+		answered[key] = true
+	}
+	return c.Call(ctx, MethodTasksUpdate, struct {
+		TaskID         string                 `json:"taskId"`
+		InputResponses map[string]jsonrpc.Raw `json:"inputResponses"`
+	}{id, responses}, nil)
+}
+
+// giveUpTask tells the server that nobody waits for a task any more.
+func (c *Client) giveUpTask(ctx context.Context, id string) error {
+	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	if err := c.CancelTask(over, id); err != nil {
+		c.report("task", err) // the caller has an error already
+	}
+	return nil
+}
+
+// pause waits before the next look: what the server asked for, within reason.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		d = time.Second
+	}
+	d = min(max(d, 10*time.Millisecond), time.Minute)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// awaitCore waits for the result of a task of 2025-11-25. Its questions come as requests meanwhile.
+func (c *Client) awaitCore(ctx context.Context, t *Task, o *CallOptions) (*ToolResult, error) {
+	if o != nil && o.OnTask != nil {
+		o.OnTask(t)
+	}
+	var raw jsonrpc.Raw
+	if err := c.do(ctx, MethodTasksResult, mustEncode(taskParams{t.ID}), &raw, nil); err != nil {
+		if ctx.Err() != nil {
+			return nil, errors.Join(err, c.giveUpTask(ctx, t.ID))
+		}
+		return nil, err
+	}
+	return decodeResult[ToolResult](raw)
+}

@@ -1,0 +1,86 @@
+package mcp
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// This is the one file that knows the JSON codec; it is that of package jsonrpc.
+
+// encode returns the JSON text of v; equal values give equal bytes.
+func encode(v any) (jsonrpc.Raw, error) {
+	switch v := v.(type) {
+	case nil:
+		return jsonrpc.Raw("null"), nil
+	case jsonrpc.Raw:
+		if v == nil {
+			return jsonrpc.Raw("null"), nil
+		}
+		return v, nil
+	case jsonrpc.Appender:
+		return v.AppendJSON(nil)
+	}
+	return json.Marshal(v, json.Deterministic(true))
+}
+
+// mustEncode is encode for our own types, which always have a text.
+func mustEncode(v any) jsonrpc.Raw {
+	raw, err := encode(v)
+	if err != nil {
+		panic("mcp: " + err.Error())
+	}
+	return raw
+}
+
+// appendValue adds the JSON text of v to dst.
+func appendValue(dst []byte, v any) ([]byte, error) {
+	switch v := v.(type) {
+	case jsonrpc.Raw:
+		return append(dst, v...), nil
+	case jsonrpc.Appender:
+		return v.AppendJSON(dst)
+	}
+	b := bytes.NewBuffer(dst)
+	if err := json.MarshalWrite(b, v, json.Deterministic(true)); err != nil {
+		return dst, err
+	}
+	return b.Bytes(), nil
+}
+
+// appendString adds s to dst as a JSON string. Invalid UTF-8 becomes U+FFFD.
+func appendString(dst []byte, s string) []byte {
+	out, _ := jsontext.AppendQuote(dst, s) // the error is about invalid UTF-8, which has been replaced
+	return out
+}
+
+// textOf returns what the checked JSON string in text means, and whether it is a string.
+func textOf(text jsonrpc.Raw) (string, bool) {
+	if len(text) < 2 || text[0] != '"' {
+		return "", false
+	}
+	if bytes.IndexByte(text, '\\') < 0 {
+		return string(text[1 : len(text)-1]), true
+	}
+	out, err := jsontext.AppendUnquote(nil, text)
+	return string(out), err == nil
+}
+
+// compact removes the white space between the tokens of checked text, and keeps everything else.
+func compact(text jsonrpc.Raw) jsonrpc.Raw {
+	v := jsontext.Value(bytes.Clone(text))
+	if v.Compact() != nil {
+		return text // a schema that a codec does not like stays as it is
+	}
+	return jsonrpc.Raw(v)
+}
+
+// canonical returns the text of RFC 8785, so that equal values have one digest.
+func canonical(text jsonrpc.Raw) ([]byte, error) {
+	v := jsontext.Value(bytes.Clone(text))
+	err := v.Canonicalize()
+	return v, err
+}

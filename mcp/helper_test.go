@@ -1,0 +1,79 @@
+package mcp_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/transport/inproc"
+)
+
+// serve runs s on one end of a pipe until the test is over, and returns the other.
+func serve(t testing.TB, s *mcp.Server) jsonrpc.Transport {
+	t.Helper()
+	here, there := inproc.Pipe(nil)
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := s.Serve(context.WithoutCancel(t.Context()), there); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		here.Close()
+		done.Wait()
+		s.Close()
+	})
+	return here
+}
+
+// connect makes a client of s that speaks the given versions.
+func connect(t testing.TB, s *mcp.Server, o mcp.ClientOptions, versions ...mcp.Version) *mcp.Client {
+	t.Helper()
+	if versions != nil {
+		o.Versions = versions
+	}
+	c, err := mcp.Connect(t.Context(), serve(t, s), mcp.Implementation{Name: "test", Version: "1"}, &o)
+	if err != nil {
+		t.Fatalf("Connect: %v", err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// each runs f once for every revision.
+func each(t *testing.T, f func(t *testing.T, v mcp.Version)) {
+	for _, v := range mcp.Versions() {
+		t.Run(v.String(), func(t *testing.T) { f(t, v) })
+	}
+}
+
+// eventually waits for a value on c.
+func eventually[T any](t testing.TB, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
+
+type sumIn struct {
+	A float64 `json:"a" jsonschema:"the first"`
+	B float64 `json:"b"`
+}
+
+type sumOut struct {
+	Sum float64 `json:"sum"`
+}
+
+func calculator(o *mcp.ServerOptions) *mcp.Server {
+	s := mcp.NewServer(mcp.Implementation{Name: "calculator", Version: "1.0"}, o)
+	mcp.AddTool(s, mcp.Tool{Name: "calculator/add", Description: "Adds two numbers."},
+		func(_ context.Context, _ *mcp.Request, in sumIn) (sumOut, error) { return sumOut{in.A + in.B}, nil })
+	return s
+}

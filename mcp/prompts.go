@@ -1,0 +1,193 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// A PromptFunc fills in a prompt: all required arguments are there, and none that the prompt does not have. A *jsonrpc.Error goes out as it is, any
+// other error stays here.
+type PromptFunc func(ctx context.Context, r *Request, arguments map[string]string) (*GetPromptResult, error)
+
+type prompt struct {
+	Prompt
+	get      PromptFunc
+	complete map[string]CompleteFunc
+}
+
+// UserText makes a prompt's message in which the user says something.
+func UserText(text string) PromptMessage {
+	return PromptMessage{Role: RoleUser, Content: Text(text)}
+}
+
+// AddPrompt offers a prompt, with completions for its arguments if there are any. It replaces one of the same name.
+func (s *Server) AddPrompt(p Prompt, f PromptFunc, complete map[string]CompleteFunc) error {
+	if p.Name == "" || f == nil {
+		return fmt.Errorf("mcp: prompt %q needs a name and a function", p.Name)
+	}
+	seen := map[string]bool{}
+	for _, a := range p.Arguments {
+		if a.Name == "" || seen[a.Name] {
+			return fmt.Errorf("mcp: prompt %q: argument %q has no name of its own", p.Name, a.Name)
+		}
+		seen[a.Name] = true
+	}
+	if _, err := encode(p); err != nil {
+		return fmt.Errorf("mcp: prompt %q: %w", p.Name, err)
+	}
+	s.prompts.put(p.Name, &prompt{p, f, complete}, func(v Version) jsonrpc.Raw {
+		c := p
+		c.Title, c.Icons = forOlder(v, c.Title, c.Icons)
+		if !v.HasStructuredContent() {
+			c.Arguments = append([]PromptArgument(nil), c.Arguments...)
+			for i := range c.Arguments {
+				c.Arguments[i].Title = ""
+			}
+		}
+		return mustEncode(c)
+	})
+	s.tell(note{method: NotifyPromptsChanged})
+	return nil
+}
+
+// RemovePrompts takes prompts away.
+func (s *Server) RemovePrompts(names ...string) {
+	if s.prompts.remove(names...) {
+		s.tell(note{method: NotifyPromptsChanged})
+	}
+}
+
+func (s *Server) listPrompts(ctx context.Context, r *Request) (any, error) {
+	if !s.opts.Prompts && s.prompts.len() == 0 {
+		return nil, jsonrpc.ErrMethodNotFound
+	}
+	return asBody(listPage("prompts", r.p.cursor, s.opts.PageSize, r.version, s.visible(ctx, r), &s.prompts))
+}
+
+// getPrompt answers prompts/get.
+func (s *Server) getPrompt(ctx context.Context, r *Request) (any, error) {
+	name, ok := textOf(r.p.name)
+	if !ok {
+		return nil, invalidParams("name is a string")
+	}
+	p, found := s.prompts.get(name)
+	if !found || s.opts.Visible != nil && !s.opts.Visible(ctx, r, name) {
+		return nil, invalidParams("unknown prompt: " + name)
+	}
+	args := map[string]string{}
+	if r.p.arguments != nil && !isNull(r.p.arguments) {
+		if err := r.p.arguments.Decode(&args); err != nil {
+			return nil, invalidParams("arguments is an object of strings")
+		}
+	}
+	for _, a := range p.Arguments {
+		if _, given := args[a.Name]; a.Required && !given {
+			return nil, invalidParams("argument " + a.Name + " is missing")
+		}
+	}
+	r.Name = name
+	result, err := p.get(ctx, r, args)
+	if err != nil {
+		return nil, s.legacyNeed(r, err)
+	}
+	if result == nil {
+		result = &GetPromptResult{}
+	}
+	if !r.version.HasResourceLinks() {
+		c := *result
+		c.Messages = append([]PromptMessage(nil), c.Messages...)
+		for i := range c.Messages {
+			c.Messages[i].Content = forVersion([]Content{c.Messages[i].Content}, r.version)[0]
+		}
+		result = &c
+	}
+	return result, nil
+}
+
+// completes reports whether anything has completions.
+func (s *Server) completes() bool {
+	if s.opts.Complete != nil {
+		return true
+	}
+	for _, e := range s.prompts.list() {
+		if len(e.value.complete) > 0 {
+			return true
+		}
+	}
+	for _, e := range s.templates.list() {
+		if len(e.value.complete) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// maxCompletions is how many values one answer may have (MCP 2026-07-28, Completion).
+const maxCompletions = 100
+
+// completeArgument answers completion/complete.
+func (s *Server) completeArgument(ctx context.Context, r *Request) (any, error) {
+	var in CompleteParams
+	if err := r.rpc.Params.Decode(&in); err != nil {
+		return nil, invalidParams("completion/complete needs ref and argument")
+	}
+	var funcs map[string]CompleteFunc
+	known := false
+	switch in.Ref.Type {
+	case RefPrompt:
+		if p, ok := s.prompts.get(in.Ref.Name); ok {
+			known, funcs = true, p.complete
+		}
+	case RefResource:
+		if t, ok := s.templates.get(in.Ref.URI); ok {
+			known, funcs = true, t.complete
+		} else if _, ok := s.resources.get(in.Ref.URI); ok {
+			known = true
+		}
+	default:
+		return nil, invalidParams("ref/type is ref/prompt or ref/resource")
+	}
+	var done *Completion
+	var err error
+	if f := funcs[in.Argument.Name]; f != nil {
+		var others map[string]string
+		if in.Context != nil {
+			others = in.Context.Arguments
+		}
+		done, err = f(ctx, r, in.Argument.Value, others)
+	} else if s.opts.Complete != nil {
+		done, err = s.opts.Complete(ctx, r, &in)
+	} else if !known {
+		return nil, invalidParams("unknown " + in.Ref.Type + ": " + in.Ref.Name + in.Ref.URI)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := Completion{Values: []string{}}
+	if done != nil {
+		c = *done
+	}
+	if len(c.Values) > maxCompletions {
+		if c.Total == nil {
+			c.Total = new(len(c.Values))
+		}
+		c.Values, c.HasMore = c.Values[:maxCompletions], true
+	}
+	return &CompleteResult{Completion: c}, nil
+}
+
+// CompleteFrom makes a CompleteFunc of a fixed list: the values that begin with what was typed, in any case.
+func CompleteFrom(values ...string) CompleteFunc {
+	return func(_ context.Context, _ *Request, typed string, _ map[string]string) (*Completion, error) {
+		var c Completion
+		for _, v := range values {
+			if len(v) >= len(typed) && strings.EqualFold(v[:len(typed)], typed) {
+				c.Values = append(c.Values, v)
+			}
+		}
+		return &c, nil
+	}
+}

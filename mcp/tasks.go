@@ -1,0 +1,332 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// hasExtension reports whether a client declared an extension.
+func hasExtension(c *ClientCapabilities, name string) bool {
+	if c == nil {
+		return false
+	}
+	_, ok := c.Extensions[name]
+	return ok
+}
+
+// needsExtension is the answer to a client that did not declare what a request needs.
+func needsExtension(name string) error {
+	return (&CapabilityError{ClientCapabilities{Extensions: map[string]Settings{name: {}}}}).answer()
+}
+
+// lateTask is where a handler may say that its call goes on as a task.
+type lateTask struct {
+	ttl     time.Duration
+	end     context.CancelCauseFunc
+	started chan *runningTask // holds one
+}
+
+// callAsTask runs a tool that may become a task.
+func (s *Server) callAsTask(ctx context.Context, r *Request, t *tool) (any, error) {
+	ttl := s.opts.TaskTTL
+	able := false
+	if r.version.Modern() {
+		able = hasExtension(r.capabilities, ExtensionTasks)
+		if !able && t.Task == TaskRequired {
+			return nil, needsExtension(ExtensionTasks)
+		}
+	} else if r.version.HasCoreTasks() && s.tasks.offered.Load() && r.session != nil {
+		able = isObject(r.p.task)
+		switch {
+		case able && t.Task == TaskForbidden, !able && t.Task == TaskRequired:
+			return nil, jsonrpc.ErrMethodNotFound // MCP 2025-11-25, Tasks, Tool-Level Negotiation
+		case able:
+			var in TaskMetadata
+			if err := r.p.task.Decode(&in); err != nil {
+				return nil, invalidParams("task is malformed")
+			}
+			if in.TTL != nil && *in.TTL >= 0 {
+				ttl = min(ttl, time.Duration(min(*in.TTL, int64(ttl/time.Millisecond)))*time.Millisecond)
+			}
+		}
+	} else if t.Task == TaskRequired {
+		return nil, jsonrpc.ErrMethodNotFound
+	}
+	if !able || t.Task == TaskForbidden {
+		return s.runTool(ctx, r, t)
+	}
+
+	r, err := r.detach()
+	if err != nil {
+		return nil, err
+	}
+	own, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	r.late = &lateTask{ttl: ttl, end: end, started: make(chan *runningTask, 1)}
+	if !t.TaskLate {
+		if err := r.StartTask(ctx); err != nil {
+			end(err)
+			return nil, err
+		}
+	}
+	return s.await(ctx, own, r, t)
+}
+
+// detach makes a copy of a request that may outlive its answer.
+func (r *Request) detach() (*Request, error) {
+	c := &Request{Method: r.Method, Name: r.Name, server: r.server, session: r.session, rpc: r.rpc.Clone(), version: r.version,
+		capabilities: r.capabilities, level: r.level, memory: r.memory, asked: r.asked}
+	c.p.read(c.rpc.Params)
+	if isObject(c.p.arguments) {
+		c.Arguments = c.p.arguments
+	}
+	return c, nil
+}
+
+// await runs the handler on its own goroutine, and returns its result, or the task that it became.
+func (s *Server) await(ctx, own context.Context, r *Request, t *tool) (any, error) {
+	late := r.late
+	type outcome struct {
+		result *ToolResult
+		err    error
+	}
+	returned := make(chan outcome, 1)
+	s.tasks.running.Add(1)
+	go func() {
+		defer s.tasks.running.Done()
+		defer late.end(nil)
+		stop := context.AfterFunc(s.tasks.ctx, func() { late.end(context.Cause(s.tasks.ctx)) })
+		defer stop()
+		result, err := s.runRecovered(own, r, t)
+		if task := r.task.Load(); task != nil {
+			task.finish(result, err)
+			return
+		}
+		returned <- outcome{result, err}
+	}()
+	stop := context.AfterFunc(ctx, func() {
+		if r.task.Load() == nil {
+			late.end(context.Cause(ctx))
+		}
+	})
+	defer stop()
+	select {
+	case task := <-late.started:
+		return s.createdTask(r, task)
+	case o := <-returned:
+		if ask, ok := errors.AsType[*questions](o.err); ok && r.version.Modern() {
+			return s.inputRequired(ctx, r, ask)
+		}
+		if o.err != nil {
+			return nil, o.err
+		}
+		return o.result, nil
+	}
+}
+
+// runRecovered is runTool on a goroutine whose panics nobody else catches.
+func (s *Server) runRecovered(ctx context.Context, r *Request, t *tool) (result *ToolResult, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.report("panic", &jsonrpc.PanicError{Method: r.Name, Value: v})
+			result, err = nil, jsonrpc.ErrInternal
+		}
+	}()
+	return s.runTool(ctx, r, t)
+}
+
+// StartTask lets the call go on as a task from here, if its tool may and its client can; otherwise, and when it is a task
+// already, it changes nothing. The client gets the task as its answer, and the handler goes on: what it returns is the result of the task. In the
+// modern era all questions of the call itself must have been asked before; those that come later wait in the task.
+func (r *Request) StartTask(ctx context.Context) error {
+	if r.late == nil || r.task.Load() != nil {
+		return nil
+	}
+	t, err := r.server.tasks.begin(ctx, r, r.late.ttl, r.late.end)
+	if err != nil {
+		return err
+	}
+	r.task.Store(t)
+	r.late.started <- t
+	return nil
+}
+
+var errTaskExpired = errors.New("mcp: the task's time is over")
+
+// stop ends a task and its handler.
+func (t *runningTask) stop(cause error) bool {
+	changed := t.change(func(task *Task) {
+		task.Status, task.InputRequests = TaskCancelled, nil
+		task.StatusMessage = "The task was cancelled."
+	})
+	if changed {
+		t.cancel(cause)
+	}
+	return changed
+}
+
+// createdTask is the answer to a call that became a task.
+func (s *Server) createdTask(r *Request, t *runningTask) (any, error) {
+	task := t.snapshot()
+	if t.ext {
+		return &modernResult{s: s, body: mustEncode(task.ext(false)), kind: ResultTask}, nil
+	}
+	return struct {
+		Task coreTask `json:"task"`
+	}{task.core()}, nil
+}
+
+// readTaskID finds out which task a request is about.
+func (s *Server) readTaskID(r *Request) (string, error) {
+	id, ok := textOf(member(r.rpc.Params, "taskId"))
+	if !ok || id == "" {
+		return "", invalidParams("taskId is a string")
+	}
+	return id, nil
+}
+
+func (s *Server) taskOf(ctx context.Context, r *Request) (*Task, error) {
+	id, err := s.readTaskID(r)
+	if err != nil {
+		return nil, err
+	}
+	task, err := s.tasks.get(ctx, r.owner(ctx), id)
+	if errors.Is(err, ErrNoTask) {
+		return nil, invalidParams("unknown task")
+	}
+	return task, err
+}
+
+// handleExtension finds the methods of the extensions.
+func (s *Server) handleExtension(ctx context.Context, r *Request) (body any, cache *Caching, known bool, err error) {
+	switch r.Method {
+	case MethodTasksGet, MethodTasksUpdate, MethodTasksCancel:
+		if !s.tasks.offered.Load() {
+			return nil, nil, false, nil
+		}
+		if !hasExtension(r.capabilities, ExtensionTasks) {
+			return nil, nil, true, needsExtension(ExtensionTasks)
+		}
+		body, err = s.handleTask(ctx, r)
+		return body, nil, true, err
+	}
+	return s.handleSkills(ctx, r)
+}
+
+// handleTask answers the methods of the tasks extension.
+func (s *Server) handleTask(ctx context.Context, r *Request) (any, error) {
+	task, err := s.taskOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	running := s.tasks.find(r.owner(ctx), task.ID)
+	switch r.Method {
+	case MethodTasksGet:
+		if task.Result != nil { // inlined, it is a result like any other
+			task.Result = append(jsonrpc.Raw(completePrefix+","), task.Result[1:]...)
+		}
+		return mustEncode(task.ext(true)), nil
+	case MethodTasksUpdate:
+		raw := member(r.rpc.Params, "inputResponses")
+		var responses map[string]jsonrpc.Raw
+		if !isObject(raw) || raw.Decode(&responses) != nil {
+			return nil, invalidParams("inputResponses is an object")
+		}
+		if running != nil {
+			running.update(responses)
+		}
+	case MethodTasksCancel:
+		if running != nil {
+			running.stop(errTaskCancelled)
+		}
+	}
+	return empty, nil
+}
+
+// handleCoreTasks answers the methods of tasks in 2025-11-25.
+func (s *Server) handleCoreTasks(ctx context.Context, r *Request) (body any, known bool, err error) {
+	switch r.Method {
+	case MethodTasksGet, MethodTasksResult, MethodTasksCancel, MethodTasksList:
+	default:
+		return nil, false, nil
+	}
+	if !s.tasks.offered.Load() || r.session == nil {
+		return nil, true, jsonrpc.ErrMethodNotFound
+	}
+	if r.Method == MethodTasksList {
+		body, err = s.listTasks(ctx, r)
+		return body, true, err
+	}
+	task, err := s.taskOf(ctx, r)
+	if err != nil {
+		return nil, true, err
+	}
+	running := s.tasks.find(r.owner(ctx), task.ID)
+	switch r.Method {
+	case MethodTasksResult:
+		body, err = s.taskResult(ctx, r, running, task)
+		return body, true, err
+	case MethodTasksCancel:
+		if running == nil || !running.stop(errTaskCancelled) {
+			return nil, true, invalidParams("the task has ended already")
+		}
+		task = running.snapshot()
+	}
+	return task.core(), true, nil
+}
+
+// taskResult answers tasks/result: it waits for the task to end, and carries its questions meanwhile.
+func (s *Server) taskResult(ctx context.Context, r *Request, running *runningTask, task *Task) (any, error) {
+	if running != nil {
+		peer := r.peer()
+		running.mu.Lock()
+		running.voices = append(running.voices, peer)
+		running.mu.Unlock()
+		select {
+		case <-running.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		task = running.snapshot()
+	}
+	switch {
+	case task.Error != nil:
+		return nil, task.Error
+	case task.Result == nil:
+		return nil, invalidParams("the task was cancelled")
+	}
+	var result ToolResult
+	if err := task.Result.Decode(&result); err != nil {
+		return nil, err
+	}
+	result.Meta = result.Meta.With(MetaRelatedTask, taskParams{task.ID})
+	return &result, nil
+}
+
+// listTasks answers tasks/list.
+func (s *Server) listTasks(ctx context.Context, r *Request) (any, error) {
+	after := ""
+	if r.p.cursor != nil && !isNull(r.p.cursor) {
+		var ok bool
+		if after, ok = textOf(r.p.cursor); !ok || after == "" {
+			return nil, invalidParams("cursor is not one of this server's")
+		}
+	}
+	tasks, err := s.tasks.store.List(ctx, r.owner(ctx), after, s.opts.PageSize+1)
+	if errors.Is(err, ErrNoTask) {
+		return nil, invalidParams("cursor is not one of this server's")
+	} else if err != nil {
+		return nil, err
+	}
+	p := &page{member: "tasks"}
+	for i, t := range tasks {
+		if i == s.opts.PageSize {
+			p.next = tasks[i-1].ID
+			break
+		}
+		p.items = append(p.items, mustEncode(t.core()))
+	}
+	return p, nil
+}

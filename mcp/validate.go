@@ -1,0 +1,228 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// A schema is one that was read, checked and made ready to hold values against. References leave it for no network
+// (MCP 2026-07-28, Tools).
+type schema struct {
+	resolved *jsonschema.Resolved
+	isObject bool // type is object
+	open     bool // lets everything pass
+}
+
+// What a schema may cost.
+const (
+	maxSchemaBytes = 256 << 10
+	maxSchemaDepth = 64
+	maxSchemaParts = 5000
+)
+
+// dialects are those that can be validated; any other gets a clear error.
+var dialects = map[string]bool{
+	"": true, "https://json-schema.org/draft/2020-12/schema": true, "https://json-schema.org/draft/2020-12/schema#": true,
+	"http://json-schema.org/draft-07/schema#": true, "http://json-schema.org/draft-07/schema": true,
+}
+
+func compileSchema(text jsonrpc.Raw) (*schema, error) {
+	if len(text) > maxSchemaBytes {
+		return nil, fmt.Errorf("schema of %d bytes, over %d", len(text), maxSchemaBytes)
+	}
+	text, err := jsonrpc.ParseRaw(text)
+	if err != nil {
+		return nil, err
+	}
+	if string(text) == "true" || string(text) == "{}" {
+		return &schema{open: true}, nil
+	}
+	if !isObject(text) {
+		return nil, errors.New("a schema is an object")
+	}
+	if dialect, _ := textOf(member(text, "$schema")); !dialects[dialect] {
+		return nil, fmt.Errorf("unsupported dialect %.100q", dialect)
+	}
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, err
+	}
+	if err := checkTree(tree); err != nil {
+		return nil, err
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
+	}
+	if s.Schema == "https://json-schema.org/draft/2020-12/schema#" || s.Schema == "http://json-schema.org/draft-07/schema" {
+		s.Schema = strings.TrimSuffix(s.Schema, "#")
+		if strings.Contains(s.Schema, "draft-07") {
+			s.Schema += "#"
+		}
+	}
+	resolved, err := s.Resolve(&jsonschema.ResolveOptions{})
+	if err != nil {
+		return nil, err
+	}
+	kind, _ := textOf(member(text, "type"))
+	return &schema{resolved: resolved, isObject: kind == "object"}, nil
+}
+
+// validate holds a value against the schema. Numbers keep all their digits.
+func (s *schema) validate(text jsonrpc.Raw) (err error) {
+	if s.open {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return err
+	}
+	return s.resolved.Validate(value)
+}
+
+// checkTree bounds a schema and refuses one that refers to itself without going into the value: to validate by it would never end.
+func checkTree(root any) error {
+	parts := 0
+	var size func(node any, depth int) error
+	anchors := map[string]any{}
+	size = func(node any, depth int) error {
+		if parts++; parts > maxSchemaParts || depth > maxSchemaDepth {
+			return errors.New("schema is too large or too deep")
+		}
+		switch node := node.(type) {
+		case map[string]any:
+			for key, sub := range node {
+				if name, ok := sub.(string); ok && (key == "$anchor" || key == "$dynamicAnchor") {
+					anchors["#"+name] = node
+				}
+				if err := size(sub, depth+1); err != nil {
+					return err
+				}
+			}
+		case []any:
+			for _, sub := range node {
+				if err := size(sub, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := size(root, 0); err != nil {
+		return err
+	}
+
+	// What is applied to the same value: a loop along these is one without end.
+	type state uint8
+	const (
+		entered state = 1 + iota
+		left
+	)
+	states := map[string]state{}
+	var enter func(node any, at string) error
+	enter = func(node any, at string) error {
+		m, ok := node.(map[string]any)
+		if !ok {
+			return nil
+		}
+		switch states[at] {
+		case entered:
+			return errors.New("schema refers to itself without end")
+		case left:
+			return nil
+		}
+		states[at] = entered
+		for _, key := range []string{"$ref", "$dynamicRef"} {
+			if ref, ok := m[key].(string); ok {
+				if !strings.HasPrefix(ref, "#") {
+					return fmt.Errorf("reference %.100q leaves the schema", ref)
+				}
+				target := pointed(root, ref)
+				if named, ok := anchors[ref]; ok {
+					target = named
+				}
+				if err := enter(target, ref); err != nil {
+					return err
+				}
+			}
+		}
+		for _, key := range []string{"not", "if", "then", "else"} {
+			if err := enter(m[key], at+"/"+key); err != nil {
+				return err
+			}
+		}
+		for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+			list, _ := m[key].([]any)
+			for i, sub := range list {
+				if err := enter(sub, fmt.Sprintf("%s/%s/%d", at, key, i)); err != nil {
+					return err
+				}
+			}
+		}
+		if deps, ok := m["dependentSchemas"].(map[string]any); ok {
+			for name, sub := range deps {
+				if err := enter(sub, at+"/dependentSchemas/"+name); err != nil {
+					return err
+				}
+			}
+		}
+		states[at] = left
+		return nil
+	}
+	var each func(node any, at string) error
+	each = func(node any, at string) error {
+		if err := enter(node, at); err != nil {
+			return err
+		}
+		switch node := node.(type) {
+		case map[string]any:
+			for key, sub := range node {
+				if err := each(sub, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(key)); err != nil {
+					return err
+				}
+			}
+		case []any:
+			for i, sub := range node {
+				if err := each(sub, fmt.Sprintf("%s/%d", at, i)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return each(root, "#")
+}
+
+// pointed follows a JSON pointer in a fragment (RFC 6901, section 6).
+func pointed(root any, ref string) any {
+	node := root
+	rest := strings.TrimPrefix(ref, "#")
+	if rest == "" {
+		return root
+	}
+	for part := range strings.SplitSeq(strings.TrimPrefix(rest, "/"), "/") {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		switch n := node.(type) {
+		case map[string]any:
+			node = n[part]
+		case []any:
+			var i int
+			if _, err := fmt.Sscanf(part, "%d", &i); err != nil || i < 0 || i >= len(n) {
+				return nil
+			}
+			node = n[i]
+		default:
+			return nil
+		}
+	}
+	return node
+}
