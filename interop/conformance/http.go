@@ -175,6 +175,7 @@ func (d *Demo) rawHTTP(sends string, wants []response, within time.Duration) err
 	_, sendErr := io.WriteString(wire.s, fill(sends, d.web)) // a refusal may come before all is sent
 	for i, w := range wants {
 		method, _, _ := strings.Cut(sends, " ")
+		w.body = fill(w.body, d.web)
 		if i > 0 {
 			method = http.MethodPost
 		}
@@ -188,6 +189,7 @@ func (d *Demo) rawHTTP(sends string, wants []response, within time.Duration) err
 	}
 	switch wants[len(wants)-1].after {
 	case "kept":
+		_ = wire.s.SetWriteDeadline(time.Now().Add(patience))
 		if _, err := io.WriteString(wire.s, fill(request{body: good}.text(), d.web)); err != nil {
 			return fmt.Errorf("the connection was not kept: %w", err)
 		}

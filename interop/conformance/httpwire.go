@@ -96,6 +96,19 @@ func (w want) checkReply(r *reply) error {
 	return w.check(bytes.TrimSuffix(r.body, []byte{'\n'}))
 }
 
+// post1To posts to another address than the usual one.
+func (d *Demo) post1To(address, text string) (*reply, error) {
+	wire, err := d.dialWeb(address)
+	if err != nil {
+		return nil, err
+	}
+	defer wire.Close()
+	if _, err := io.WriteString(wire.s, fill(request{body: text}.text(), address)); err != nil {
+		return nil, err
+	}
+	return wire.read(http.MethodPost, patience)
+}
+
 func (d *Demo) post1(text []byte) (*reply, error) {
 	wire, err := d.webWire()
 	if err != nil {

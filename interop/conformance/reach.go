@@ -92,7 +92,7 @@ func reachRules() []Rule {
 	page := response{status: 200, header: map[string]string{"Content-Type": "text/html"}, after: "kept"}
 	add("Issue 2, item 5", "path/page", page, request{line: "GET / HTTP/1.1"})
 	add("Issue 2, item 5", "path/page-names-methods", response{status: 200, body: "subtract"}, request{line: "GET / HTTP/1.1"})
-	add("Issue 2, item 5", "path/page-names-address", response{status: 200, body: "parley call"}, request{line: "GET / HTTP/1.1"})
+	add("Issue 2, item 5", "path/page-names-address", response{status: 200, body: " call http://{host}/rpc"}, request{line: "GET / HTTP/1.1"})
 	add(rfc9110+"9.3.2", "path/page-head", page, request{line: "HEAD / HTTP/1.1"})
 	add(rfc9110+"8.3.2", "path/page-charset", page.with("Content-Type", "charset=utf-8"), request{line: "GET / HTTP/1.1"})
 	add("reliability, section 5.2", "path/page-policy", page.with("Content-Security-Policy", "default-src 'none'"), request{line: "GET / HTTP/1.1"})

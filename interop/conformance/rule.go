@@ -54,7 +54,7 @@ func Rules() []Rule {
 		if seen[r.ID] {
 			panic("conformance: two rules are called " + r.ID)
 		}
-		if len(r.On) == 0 || r.Source == "" {
+		if len(r.On) == 0 || r.check == nil || r.Source == "" {
 			panic("conformance: no carrier or no source: " + r.ID)
 		}
 		seen[r.ID] = true
