@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -269,9 +270,24 @@ func (w *web) Shutdown(ctx context.Context) error {
 	errs := make([]error, 3)
 	wg.Go(func() { errs[0] = w.answerer.Drain(ctx) })
 	wg.Go(func() { errs[1] = w.sockets.shutdown(ctx) })
-	wg.Go(func() { errs[2] = w.server.Shutdown(ctx) })
+	wg.Go(func() { errs[2] = w.stop(ctx) })
 	wg.Wait()
 	return errors.Join(append(errs, w.server.Close())...)
+}
+
+// lastWords is what handlers have, once they were told to stop, for the answers that say so.
+const lastWords = time.Second
+
+// stop closes connections as they become idle.
+func (w *web) stop(ctx context.Context) error {
+	err := w.server.Shutdown(ctx)
+	if ctx.Err() == nil {
+		return err
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	_ = w.server.Shutdown(last) // what does not end now is cut off
+	return err
 }
 
 // reportWriter hands what net/http complains about to a report function.
