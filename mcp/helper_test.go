@@ -14,7 +14,8 @@ import (
 // serve runs s on one end of a pipe until the test is over, and returns the other.
 func serve(t testing.TB, s *mcp.Server) jsonrpc.Transport {
 	t.Helper()
-	here, there := inproc.Pipe(nil)
+	here, end := inproc.Pipe(nil)
+	there := &tap{Transport: end, t: t}
 	var done sync.WaitGroup
 	done.Go(func() {
 		if err := s.Serve(context.WithoutCancel(t.Context()), there); err != nil {
@@ -25,6 +26,7 @@ func serve(t testing.TB, s *mcp.Server) jsonrpc.Transport {
 		here.Close()
 		done.Wait()
 		s.Close()
+		there.judge()
 	})
 	return here
 }

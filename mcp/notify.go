@@ -202,7 +202,7 @@ func (s *Server) listen(ctx context.Context, r *Request) (any, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-s.stopping:
-			out := append([]byte(`{"resultType":"complete","_meta":{"`+MetaSubscriptionID+`":`), id.String()...)
+			out := append([]byte(completePrefix+`,"_meta":{"`+MetaSubscriptionID+`":`), id.String()...)
 			out = append(append(out, `,"`+MetaServerInfo+`":`...), mustEncode(s.info)...)
 			return jsonrpc.Raw(append(out, `}}`...)), nil
 		}

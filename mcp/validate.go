@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -75,18 +76,48 @@ func compileSchema(text jsonrpc.Raw) (*schema, error) {
 	return &schema{resolved: resolved, isObject: kind == "object"}, nil
 }
 
-// validate holds a value against the schema. Numbers keep all their digits.
+// validate holds a value against the schema.
 func (s *schema) validate(text jsonrpc.Raw) (err error) {
 	if s.open {
 		return nil
 	}
+	value, err := valueOf(text)
+	if err != nil {
+		return err
+	}
+	return s.resolved.Validate(value)
+}
+
+// valueOf decodes a value. Integers keep all their digits as long as they fit into 64 bits: a number as text would count as a string
+// for the validator, and one with a large exponent would cost it a large computation.
+func valueOf(text jsonrpc.Raw) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var value any
 	if err := d.Decode(&value); err != nil {
-		return err
+		return nil, err
 	}
-	return s.resolved.Validate(value)
+	return numbers(value), nil
+}
+
+func numbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			v[name] = numbers(inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = numbers(inner)
+		}
+	case json.Number:
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			return n
+		}
+		f, _ := strconv.ParseFloat(string(v), 64) // past its range it is infinite, which no bound lets pass
+		return f
+	}
+	return value
 }
 
 // checkTree bounds a schema and refuses one that refers to itself without going into the value: to validate by it would never end.

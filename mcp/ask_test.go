@@ -1,0 +1,172 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+)
+
+// booking asks the user, the model and for roots. The handler is written once, and knows nothing of eras.
+func booking(runs, computed *atomic.Int32) *mcp.Server {
+	s := mcp.NewServer(mcp.Implementation{Name: "booking", Version: "1"}, nil)
+	type form struct {
+		Name   string `json:"name" mcp:"title=Your name"`
+		Guests int    `json:"guests,omitzero" mcp:"default=2,min=1,max=12"`
+		Window string `json:"window" mcp:"enum=yes|no|any,default=any"`
+	}
+	mcp.AddTool(s, mcp.Tool{Name: "book-table", Description: "Books a table."},
+		func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+			runs.Add(1)
+			number, err := mcp.Once(ctx, r, "number", func(context.Context) (int, error) { return int(computed.Add(1)) + 41, nil })
+			if err != nil {
+				return "", err
+			}
+			answers, err := r.Ask(ctx,
+				mcp.Question{Key: "who", Elicit: &mcp.Elicitation{Message: "Who comes?", RequestedSchema: mcp.FormOf[form]()}},
+				mcp.Question{Key: "where", Roots: true})
+			if err != nil {
+				return "", err
+			}
+			var who form
+			if !answers["who"].Elicit.Accepted(&who) {
+				return "Nobody comes.", nil
+			}
+			said, err := r.Sample(ctx, "greeting", &mcp.SamplingRequest{MaxTokens: 50,
+				Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Blocks{mcp.Text("Greet " + who.Name)}}}})
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%s Table %d for %d, window: %s, %s", said.Content[0].Text, number, who.Guests, who.Window, answers["where"].Roots[0].URI), nil
+		})
+	return s
+}
+
+func answering() mcp.ClientOptions {
+	return mcp.ClientOptions{
+		Elicit: func(_ context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: jsonrpc.Raw(`{"name":"Ada"}`)}, nil
+		},
+		Sample: func(_ context.Context, q *mcp.SamplingRequest) (*mcp.SamplingResult, error) {
+			return &mcp.SamplingResult{Role: mcp.RoleAssistant, Model: "m", Content: mcp.Blocks{mcp.Text("Hello from " + q.Messages[0].Content[0].Text + "!")}}, nil
+		},
+		Roots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///home"}}, nil },
+	}
+}
+
+func TestAskInBothEras(t *testing.T) {
+	each(t, func(t *testing.T, v mcp.Version) {
+		var runs, computed atomic.Int32
+		c := connect(t, booking(&runs, &computed), answering(), v)
+		got, err := c.CallTool(t.Context(), "book-table", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !v.HasElicitation() {
+			if !got.IsError || !strings.Contains(got.Text(), "elicitation") {
+				t.Errorf("a client without elicitation got %+v", got)
+			}
+			return
+		}
+		want := "Hello from Greet Ada! Table 42 for 2, window: any, file:///home"
+		if got.Text() != want || got.IsError {
+			t.Errorf("got %q, want %q", got.Text(), want)
+		}
+		if v.Modern() && runs.Load() != 3 || !v.Modern() && runs.Load() != 1 {
+			t.Errorf("the handler ran %d times", runs.Load())
+		}
+		if computed.Load() != 1 {
+			t.Errorf("Once ran %d times", computed.Load())
+		}
+	})
+}
+
+func TestAskWithoutCapability(t *testing.T) {
+	each(t, func(t *testing.T, v mcp.Version) {
+		var runs, computed atomic.Int32
+		c := connect(t, booking(&runs, &computed), mcp.ClientOptions{}, v)
+		got, err := c.CallTool(t.Context(), "book-table", nil, nil)
+		if !v.Modern() {
+			if err != nil || !got.IsError {
+				t.Errorf("got %+v, %v; want a failed tool", got, err)
+			}
+			return
+		}
+		var e *jsonrpc.Error
+		if !errors.As(err, &e) || e.Code != mcp.CodeMissingCapability {
+			t.Fatalf("got %v, want -32021", err)
+		}
+		var data mcp.MissingCapabilityData
+		if err := e.Data.Decode(&data); err != nil || data.RequiredCapabilities.Elicitation == nil {
+			t.Errorf("data %s", e.Data)
+		}
+	})
+}
+
+func TestDeclinedAndRefused(t *testing.T) {
+	each(t, func(t *testing.T, v mcp.Version) {
+		if !v.HasElicitation() {
+			return
+		}
+		var runs, computed atomic.Int32
+		o := answering()
+		o.Elicit = func(context.Context, *mcp.Elicitation) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: mcp.ActionDecline}, nil
+		}
+		c := connect(t, booking(&runs, &computed), o, v)
+		got, err := c.CallTool(t.Context(), "book-table", nil, nil)
+		if err != nil || got.Text() != "Nobody comes." {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}
+
+func TestURLElicitation(t *testing.T) {
+	for _, v := range []mcp.Version{mcp.V20251125, mcp.V20260728} {
+		t.Run(v.String(), func(t *testing.T) {
+			s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+			mcp.AddTool(s, mcp.Tool{Name: "login"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+				a, err := r.Elicit(ctx, "login", &mcp.Elicitation{Mode: mcp.ElicitURL, Message: "Log in", URL: "https://example.com/login"})
+				if err != nil {
+					return "", err
+				}
+				return a.Action, nil
+			})
+			o := answering()
+			o.ElicitURL = true
+			o.Elicit = func(_ context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
+				if e.URL != "https://example.com/login" || (e.ElicitationID != "") != v.HasElicitationID() {
+					t.Errorf("asked %+v", e)
+				}
+				return &mcp.ElicitResult{Action: mcp.ActionAccept}, nil
+			}
+			got, err := connect(t, s, o, v).CallTool(t.Context(), "login", nil, nil)
+			if err != nil || got.Text() != "accept" {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestServerThatKeepsAsking(t *testing.T) {
+	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+	mcp.AddTool(s, mcp.Tool{Name: "nag"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+		for i := range 100 {
+			if _, err := r.Roots(ctx, fmt.Sprint("again", i)); err != nil {
+				return "", err
+			}
+		}
+		return "done", nil
+	})
+	o := answering()
+	o.Rounds = 3
+	_, err := connect(t, s, o, mcp.V20260728).CallTool(t.Context(), "nag", nil, nil)
+	if !errors.Is(err, mcp.ErrTooManyRounds) {
+		t.Errorf("got %v", err)
+	}
+}
