@@ -55,6 +55,7 @@ type Server struct {
 	WriteTimeout time.Duration
 
 	memory guard.Memory // bodies that are read or being answered: 512 MiB together, then the next ones wait
+	watch  guard.Watch
 }
 
 // Handler returns a Server that h answers for, by the modes of its methods if it is a Mux. For limits and everything else about the
@@ -73,7 +74,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		guard.MethodOnly(http.MethodPost).Write(w, r)
 		return
 	}
-	body := guard.Body{Max: s.MaxMessage, Types: s.ContentTypes, Memory: &s.memory}
+	body := guard.Body{Max: s.MaxMessage, Types: s.ContentTypes, Memory: &s.memory, Watch: &s.watch}
 	if f := body.Check(r); f != nil {
 		f.Write(w, r)
 		return
@@ -171,14 +172,28 @@ func (s *Server) writePlain(x *exchange, out []byte, fault *jsonrpc.Error) {
 	x.length[0] = strconv.Itoa(len(out))
 	h["Content-Length"] = x.length[:]
 
-	control := http.NewResponseController(x.w)
-	_ = control.SetWriteDeadline(time.Now().Add(s.writeTimeout())) // without deadlines the server's own limits hold
+	status := http.StatusOK
 	if fault != nil {
-		if status := s.status(x.r, h, fault); status != http.StatusOK {
-			x.w.WriteHeader(status)
-		}
+		status = s.status(x.r, h, fault)
 	}
-	_, _ = x.w.Write(out) // if the client is gone there is nobody to tell
+	if x.r.ProtoMajor != 1 {
+		// A frame of its own for the end of the stream would cost more than the deadline.
+		_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(s.writeTimeout()))
+		x.write(status, out)
+		return
+	}
+	s.watch.Write(x.w, s.writeTimeout(), func(control *http.ResponseController) {
+		x.write(status, out)
+		_ = control.Flush() // now, while it is watched
+	})
+}
+
+// write sends headers and body. If the client is gone there is nobody to tell.
+func (x *exchange) write(status int, out []byte) {
+	if status != http.StatusOK {
+		x.w.WriteHeader(status)
+	}
+	_, _ = x.w.Write(out)
 }
 
 func (s *Server) writeTimeout() time.Duration {

@@ -58,6 +58,7 @@ func (d *discarding) Header() http.Header         { return d.header }
 func (d *discarding) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discarding) WriteHeader(int)             {}
 
+func (d *discarding) FlushError() error                { return nil }
 func (d *discarding) SetReadDeadline(time.Time) error  { return nil }
 func (d *discarding) SetWriteDeadline(time.Time) error { return nil }
 

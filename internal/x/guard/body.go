@@ -29,6 +29,10 @@ type Body struct {
 	// Memory, if not nil, bounds the bodies in memory together with all others that share it. A body that finds no room
 	// within Time is 503. Whoever has read one calls Done when it is not needed any more.
 	Memory *Memory
+
+	// Watch, if not nil, makes the usual case cheap: a body that is here with its headers sets no deadline. The grace of
+	// 5 s is then exact to a second. It is shared by many.
+	Watch *Watch
 }
 
 const (
@@ -114,16 +118,8 @@ func (b *Body) Read(w http.ResponseWriter, r *http.Request, dst []byte) ([]byte,
 	if f != nil {
 		return dst, f
 	}
-	control := http.NewResponseController(w)
-	start := time.Now()
-	_ = control.SetReadDeadline(start.Add(grace)) // without deadlines the server's own limits hold
-
 	before := len(dst)
-	dst, f = b.read(control, r, dst, start)
-	if f == nil {
-		// The server reads on behind the body, to see whether the client goes away. That has no end.
-		_ = control.SetReadDeadline(time.Time{})
-	}
+	dst, f = b.read(w, r, dst)
 	if held > 0 {
 		kept := int64(0)
 		if f == nil {
@@ -169,32 +165,63 @@ func (b *Body) time() time.Duration {
 	return b.Time
 }
 
-func (b *Body) read(control *http.ResponseController, r *http.Request, dst []byte, start time.Time) ([]byte, *Refusal) {
-	limit, announced, got := b.limit(), r.ContentLength, int64(0)
-	for {
-		room := int64(step)
-		if announced >= 0 {
-			room = min(room, announced-got)
+// read takes in the whole body, by the first chunk without a deadline if there is a Watch.
+func (b *Body) read(w http.ResponseWriter, r *http.Request, dst []byte) ([]byte, *Refusal) {
+	in := intake{body: r.Body, limit: b.limit(), announced: r.ContentLength, dst: dst}
+	start := time.Now()
+	if b.Watch != nil {
+		e := b.Watch.begin(w, grace, false)
+		done, f := in.step()
+		b.Watch.end(e)
+		if done || f != nil {
+			return in.dst, f
 		}
-		if int64(cap(dst)-len(dst)) < min(room, 512) {
-			dst = grow(dst, int(room), announced-got)
-		}
-		room = min(room, int64(cap(dst)-len(dst)))
-		n, err := r.Body.Read(dst[len(dst) : len(dst)+int(room)])
-		dst = dst[:len(dst)+n]
-		got += int64(n)
-		switch {
-		case limit >= 0 && got > limit:
-			return dst, tooLong
-		case got == announced:
-			return dst, nil
-		case err == io.EOF && announced < 0:
-			return dst, nil
-		case err != nil:
-			return dst, refusalOf(err)
-		}
-		_ = control.SetReadDeadline(b.due(start, got))
 	}
+	control := http.NewResponseController(w)
+	for {
+		_ = control.SetReadDeadline(b.due(start, in.got)) // without deadlines the server's own limits hold
+		done, f := in.step()
+		if done {
+			// The server reads on behind the body, to see whether the client goes away. That has no end.
+			_ = control.SetReadDeadline(time.Time{})
+		}
+		if done || f != nil {
+			return in.dst, f
+		}
+	}
+}
+
+// An intake is a body that is being read.
+type intake struct {
+	body      io.Reader
+	limit     int64
+	announced int64 // negative: not known
+	got       int64
+	dst       []byte
+}
+
+// step reads once. done: that was all.
+func (in *intake) step() (done bool, f *Refusal) {
+	room := int64(step)
+	if in.announced >= 0 {
+		room = min(room, in.announced-in.got)
+	}
+	if int64(cap(in.dst)-len(in.dst)) < min(room, 512) {
+		in.dst = grow(in.dst, int(room), in.announced-in.got)
+	}
+	room = min(room, int64(cap(in.dst)-len(in.dst)))
+	n, err := in.body.Read(in.dst[len(in.dst) : len(in.dst)+int(room)])
+	in.dst = in.dst[:len(in.dst)+n]
+	in.got += int64(n)
+	switch {
+	case in.limit >= 0 && in.got > in.limit:
+		return false, tooLong
+	case in.got == in.announced, err == io.EOF && in.announced < 0:
+		return true, nil
+	case err != nil:
+		return false, refusalOf(err)
+	}
+	return false, nil
 }
 
 // grow makes room for at least so many bytes: doubling, but not past what is announced.
