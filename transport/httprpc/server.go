@@ -51,7 +51,8 @@ type Server struct {
 	// KeepAlive is how long a stream may be silent before a comment is sent. Zero means 15 s, negative means never.
 	KeepAlive time.Duration
 
-	// WriteTimeout bounds each write. Zero means 10 s. A client that does not take its bytes in that time is hung up on.
+	// WriteTimeout bounds each write, exact to a second. Zero means 10 s. A client that does not take its bytes in that
+	// time is hung up on.
 	WriteTimeout time.Duration
 
 	memory guard.Memory // bodies that are read or being answered: 512 MiB together, then the next ones wait
