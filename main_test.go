@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -21,7 +22,18 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
+// childVariable makes this test binary the child of a test: it serves testMux on the target that is its value.
+const childVariable = "PARLEY_TEST_CHILD"
+
 func TestMain(m *testing.M) {
+	if mode := os.Getenv(childVariable); mode != "" {
+		fmt.Fprintln(os.Stderr, "child:", mode)
+		if err := Serve(context.Background(), testMux(make(chan struct{}, 1)), mode); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+		return
+	}
 	if os.Getenv(serveOnStdio) != "" {
 		serveStdio()
 		return
