@@ -239,6 +239,7 @@ func conversationRules() []Rule {
 		talk("Design, section 3", "countdown/zero", "countdown from 0", "the result alone", countdown(`1`, 0)),
 		talk("Design, section 3", "countdown/two-at-once", "two countdowns", "each in order, each before its result", twoCountdowns),
 		talk("Design, section 3", "order/notifications-then-request", "50 log_events, then get_log", "all 50, in their order", logOrder),
+		talk(decisions+"lone surrogate escapes pass through raw in params and results", "log/exact", "log_event with what a codec would not write, then get_log", "the params byte for byte", logExact),
 		talk("Design, section 3", "order/login", "login, whoami, counter", "a token that holds a state", sessions),
 		talk("reliability, section 1", "many/thousand", "1,000 requests at once, with sleeps", "each answered once", thousand),
 		talk(decisions+"a repeated id in flight is answered each time", "many/same-id", "100 sleeps with one id", "100 answers", func(d *Demo, w Wire) error {
@@ -391,6 +392,35 @@ func logOrder(d *Demo, w Wire) error {
 	}
 	if next != 50 {
 		return fmt.Errorf("%d of 50 events were there", next)
+	}
+	return nil
+}
+
+// logExact uses a demo of its own where one log is shared: a poisoned one would fail every other rule about it.
+func logExact(d *Demo, w Wire) error {
+	own, err := d.child("demo", "--stdio")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = own.Close() }()
+	w = newStreamWire(own, false)
+	for i, params := range []string{`["\uD800"]`, `{"a":1,"a":2}`, `["\u0061\/"]`, `[1.0, 1E400]`, `{"\uDC00":1}`} {
+		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"log_event","params":`+params+`}`); err != nil {
+			return err
+		}
+		if err := expect(w, one(ok("1", fmt.Sprint(i+1)))); err != nil {
+			return err
+		}
+		if err := say(w, `{"jsonrpc":"2.0","id":2,"method":"get_log","params":[1]}`); err != nil {
+			return err
+		}
+		n, err := hear(w)
+		if err != nil {
+			return err
+		}
+		if n.member("result") == nil || len(n.member("result").kids) != 1 || string(n.member("result").kids[0].member("event").raw) != params {
+			return fmt.Errorf("after %s: %s", params, short(n.raw))
+		}
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func Rules() []Rule {
 	for _, chapter := range [][]Rule{
 		payloadRules(grammarRules()), payloadRules(envelopeRules()), payloadRules(idRules()), payloadRules(paramsRules()),
 		payloadRules(batchRules()), payloadRules(limitRules()), payloadRules(methodRules()),
-		httpRules(), handshakeRules(), frameRules(), lineRules(), headerRules(), conversationRules(), timeRules(), version1Rules(), lifeRules(),
+		httpRules(), handshakeRules(), frameRules(), lineRules(), headerRules(), conversationRules(), timeRules(), version1Rules(), lifeRules(), describedRules(),
 	} {
 		all = append(all, chapter...)
 	}
