@@ -539,7 +539,7 @@ func TestASlowReaderIsHungUpOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	body := `{"jsonrpc":"2.0","method":"echo","params":["` + strings.Repeat("x", 32<<20) + `"],"id":1}`
+	body := `{"jsonrpc":"2.0","method":"echo","params":["` + strings.Repeat("x", 16<<20) + `"],"id":1}`
 	_, _ = io.WriteString(conn, post(body))
 	<-ended // the test's own deadline is the bound: without ours it never ends
 }
