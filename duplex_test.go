@@ -86,7 +86,7 @@ func eachDuplex(t *testing.T, f func(t *testing.T, c *Client)) {
 	mux := bothWays()
 	l := &Listener{Handler: mux, Mode: mux.Mode, Limits: jsonrpc.Limits{Pending: 10_000}}
 	var targets []Target
-	dir, err := os.MkdirTemp("", "parley") // short: the path of a Unix socket has room for 108 bytes
+	dir, err := os.MkdirTemp("", "parley") //nolint:usetesting // short: the path of a Unix socket has room for 108 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
