@@ -73,7 +73,7 @@ func (w *waiter) finish() {
 }
 
 // sparesAtMost is how many waiters an Asker keeps for later calls.
-const sparesAtMost = 64
+const sparesAtMost = 128
 
 // spareWaiter returns a waiter to use. The lock is held.
 func (k *Asker) spareWaiter() *waiter {

@@ -48,6 +48,9 @@ func appendValue(dst []byte, v any) ([]byte, error) {
 			return strconv.AppendInt(dst, int64(v), 10), nil
 		}
 	}
+	if out, ok := appendPlain(dst, v); ok {
+		return out, nil
+	}
 	b := encoders.Get().(*bytes.Buffer)
 	*b = *bytes.NewBuffer(dst)
 	err := json.MarshalWrite(b, v, encodeOptions)

@@ -41,11 +41,10 @@ type Conn struct {
 	exchange Exchange
 
 	start sync.Once
-	ctx   context.Context // of the handlers
-	stop  context.CancelCauseFunc
 
-	mu     sync.Mutex // guards what follows
-	cause  error      // why it ended, or nil
+	mu     sync.Mutex              // guards what follows
+	cause  error                   // why it ended, or nil
+	stop   context.CancelCauseFunc // ends the handlers' contexts; nil until they are served
 	served bool
 	done   chan struct{} // closed when Serve has returned
 
@@ -64,7 +63,6 @@ func NewConn(t Transport) *Conn {
 func (c *Conn) begin() {
 	c.start.Do(func() {
 		c.init()
-		c.ctx, c.stop = context.WithCancelCause(context.Background())
 		c.asker.Limits, c.asker.Version, c.asker.Open = c.Limits, c.Version, c.Open
 		c.asker.Abandoned = c.sendCancel
 		c.asker.init()
@@ -104,17 +102,30 @@ func (c *Conn) claim() {
 
 func (c *Conn) serve(ctx context.Context) error {
 	defer close(c.done)
-	defer context.AfterFunc(ctx, func() { c.fail(context.Cause(ctx)) })()
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, func() { c.fail(context.Cause(ctx)) })()
+	}
 	handlers, stop := context.WithCancelCause(ctx)
-	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
+	defer stop(ErrClosed)
+	c.mu.Lock()
+	c.stop = stop
+	if c.cause != nil {
+		stop(c.cause)
+	}
+	c.mu.Unlock()
 
 	err := c.read(handlers)
 	if errors.Is(err, io.EOF) {
 		c.asker.Fail(ErrClosed) // nothing can be answered any more, but what runs may finish
-		c.linger()
+		c.linger(handlers)
 		err = ErrClosed
 	}
 	c.fail(err)
+	if c.held != nil { // answers that nobody will get
+		c.held.free()
+		c.held = nil
+		c.Answerer.done()
+	}
 	c.lane.drop(c.discard)
 	c.lane.wait()
 	_ = c.t.Close() // no more than an echo of fail
@@ -167,6 +178,7 @@ func (c *Conn) release() error {
 	if c.held = nil; b == nil {
 		return nil
 	}
+	defer c.Answerer.done()
 	if len(b.Ends) == 0 {
 		b.free()
 		return nil
@@ -177,10 +189,12 @@ func (c *Conn) release() error {
 	return nil
 }
 
-// answers is what an answer of the reader is appended to.
+// answers is what an answer of the reader is appended to. Until release it counts as an answer under way, for whoever
+// waits for the last of them.
 func (c *Conn) answers() []byte {
 	if c.held == nil {
 		c.held = bursts.Get().(*Burst)
+		c.active.Add(1)
 	}
 	return c.held.Bytes
 }
@@ -404,12 +418,12 @@ func (c *Conn) runBatch(t *task) {
 }
 
 // linger lets what runs finish after the peer's last byte.
-func (c *Conn) linger() {
+func (c *Conn) linger(ctx context.Context) {
 	if c.Grace <= 0 {
 		c.flushFor(farewell)
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.Grace)
+	ctx, cancel := context.WithTimeout(ctx, c.Grace)
 	defer cancel()
 	if c.waitIdle(ctx) == nil {
 		_ = c.out.flush(ctx) // or the time is up
@@ -425,6 +439,7 @@ func (c *Conn) fail(err error) {
 		c.cause = err
 	}
 	err = c.cause
+	stop := c.stop
 	c.mu.Unlock()
 	if !first {
 		return
@@ -434,7 +449,9 @@ func (c *Conn) fail(err error) {
 	}
 	c.asker.Fail(err)
 	c.out.close(err)
-	c.stop(err)
+	if stop != nil {
+		stop(err)
+	}
 	if c.Ending != nil {
 		c.Ending(err)
 	}
@@ -461,7 +478,7 @@ func (c *Conn) Close() error {
 }
 
 func (c *Conn) flushFor(d time.Duration) {
-	ctx, cancel := context.WithTimeout(c.ctx, d)
+	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	_ = c.out.flush(ctx) // or not: the end comes either way
 }

@@ -458,3 +458,27 @@ func TestErrorForNobodyInParticular(t *testing.T) {
 		}
 	}
 }
+
+// A quick answer that waits for the end of what was read is an answer under way: a Shutdown meanwhile does not lose it.
+func TestShutdownWaitsForHeldAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted()
+		c := NewConn(s)
+		m := new(Mux)
+		m.Add("quick", Func(func(context.Context, struct{}) (int, error) { return 1, nil }), Quick)
+		m.Add("gate", Func(func(context.Context, struct{}) (int, error) {
+			go func() { _ = c.Shutdown(context.Background()) }()
+			time.Sleep(time.Second) // on the reader: nothing more is read meanwhile
+			return 2, nil
+		}), Quick)
+		c.Handler, c.Mode = m, m.Mode
+		s.reads <- scriptedRead{payload: `{"jsonrpc":"2.0","method":"quick","id":1}`}
+		s.reads <- scriptedRead{payload: `{"jsonrpc":"2.0","method":"gate","id":2}`}
+		if err := c.Serve(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if len(s.written) != 2 {
+			t.Errorf("%d answers, want 2", len(s.written))
+		}
+	})
+}

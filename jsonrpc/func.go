@@ -64,6 +64,7 @@ type Field struct {
 	Required bool
 	Doc      string // from the jsonschema tag
 
+	quoted   string       // the name with quotes and colon
 	plain    reflect.Kind // Int, Float64, String, Bool, or Slice for Raw; else Invalid
 	nullable bool
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	. "github.com/da1ed7bb/parley/jsonrpc"
@@ -134,6 +135,30 @@ func FuzzID(f *testing.F) {
 		}
 		if n, ok := id.Int(); ok && IntID(n) != id {
 			t.Fatalf("%q is the integer %d, whose id is %q", text, n, IntID(n))
+		}
+	})
+}
+
+// FuzzResult holds that a plain struct is written as the codec would write it.
+func FuzzResult(f *testing.F) {
+	f.Add(int64(0), false, "", "")
+	f.Add(int64(-1<<63), true, "plain", "quote \" slash \\ / < > & \u2028 é 😀 \x00 \x7f")
+	f.Add(int64(1), true, "\xff", "tab\t")
+	f.Fuzz(func(t *testing.T, n int64, on bool, a, b string) {
+		v := struct {
+			N  int64  `json:"n"`
+			I  int    `json:"größe"`
+			On bool   `json:"on"`
+			A  string `json:"a"`
+			B  string `json:"b"`
+		}{n, int(n), on, a, b}
+		want, wantErr := json.Marshal(v)
+		got, err := AppendResult(nil, Version2, IntID(1), v)
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("%+v: %v, the codec says %v", v, err, wantErr)
+		}
+		if whole := `{"jsonrpc":"2.0","result":` + string(want) + `,"id":1}`; err == nil && string(got) != whole {
+			t.Fatalf("got  %s\nwant %s", got, whole)
 		}
 	})
 }

@@ -21,6 +21,7 @@ type outbox struct {
 	busy    int        // bytes and
 	flying  int        // messages that are being written
 	writing bool
+	writer  func()
 	err     error         // nothing goes out any more
 	room    chan struct{} // closed when there may be room; nil if nobody waits
 	empty   chan struct{} // closed when everything is written; nil if nobody waits
@@ -85,7 +86,10 @@ func (o *outbox) full(n int) bool {
 func (o *outbox) wake() {
 	if !o.writing {
 		o.writing = true
-		go o.write()
+		if o.writer == nil {
+			o.writer = o.write // made once: each go of a method is an allocation
+		}
+		go o.writer()
 	}
 }
 
