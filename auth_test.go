@@ -127,13 +127,14 @@ func TestCertificateIsReadAgain(t *testing.T) {
 }
 
 func TestConnLimit(t *testing.T) {
-	l := newConnLimit(5, 2)
+	l := newConnLimit(7, 2)
 	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
 	for _, c := range []struct {
 		from string
 		ok   bool
 	}{
 		{"192.0.2.1", true}, {"192.0.2.1", true}, {"192.0.2.1", false}, // its share is used up
+		{"2001:db8::1", true}, {"2001:db8::2", true}, {"2001:db8::3", false}, // so is that of a network whose addresses one machine has
 		{"127.0.0.1", true}, {"127.0.0.1", true}, {"127.0.0.1", true}, // which this machine does not have
 		{"192.0.2.2", false}, // all places are taken
 	} {
@@ -150,6 +151,9 @@ func TestConnLimit(t *testing.T) {
 	}
 	for range 3 {
 		l.leave(addrOf(at("127.0.0.1")))
+	}
+	for range 2 {
+		l.leave(addrOf(at("2001:db8::ffff")))
 	}
 	if l.total != 0 || len(l.byIP) != 0 {
 		t.Errorf("when all have left, %d and %v are counted", l.total, l.byIP)

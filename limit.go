@@ -71,12 +71,18 @@ func (l *connLimit) leaveLocked(ip netip.Addr) {
 	}
 }
 
-// addrOf is the IP address of a connection's other end; the zero address for what has none, as a Unix socket.
+// addrOf is what connections are counted by: the IP address of the other end, of an IPv6 address the first 64 bits, since
+// whoever has one of these has all; the zero address for what has none, as a Unix socket.
 func addrOf(a net.Addr) netip.Addr {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
 	}
-	return netip.Addr{}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if ip.Is6() && !ip.IsLoopback() {
+		return netip.PrefixFrom(ip, 64).Masked().Addr()
+	}
+	return ip
 }
 
 // A guest is one HTTP connection that was counted. When a WebSocket takes the connection over, whoever runs it lets the
