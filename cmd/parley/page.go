@@ -20,7 +20,7 @@ var pageText string
 //go:embed page/style.css
 var pageStyle []byte
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"words": func(line string) []string { return strings.Split(line, " ") }}).Parse(pageText))
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
 // A page shows the demo's addresses and methods to a browser. It is an http.Handler.
 type page struct {
