@@ -72,7 +72,7 @@ func asked(w Wire, method string) (*node, error) {
 
 // conversationRules are about both sides speaking.
 func conversationRules() []Rule {
-	const design, ask = "Design, section 6: ask", `{"jsonrpc":"2.0","id":1,"method":"ask","params":["tea or coffee?"]}`
+	const design, ask = "Demo, ask", `{"jsonrpc":"2.0","id":1,"method":"ask","params":["tea or coffee?"]}`
 	var rules []Rule
 	reply := func(id, source, answerText string, wants want) {
 		rules = append(rules, talk(source, "ask/"+id, ask+" and the reply "+answerText, wants.String(), func(d *Demo, w Wire) error {
@@ -217,7 +217,7 @@ func conversationRules() []Rule {
 			}
 			return d.probe(w)
 		}),
-		talk("reliability, section 2.2", "ask/many-deep", "300 asks before any answer", "each gets its own answer", manyAsks),
+		talk("Limits, one conversation", "ask/many-deep", "300 asks before any answer", "each gets its own answer", manyAsks),
 		talk(jsonrpc2+"4.1", "ask/notification", "ask without an id", "the question comes, no response", func(d *Demo, w Wire) error {
 			if err := say(w, `{"jsonrpc":"2.0","method":"ask","params":["x"]}`); err != nil {
 				return err
@@ -231,17 +231,17 @@ func conversationRules() []Rule {
 			}
 			return d.probe(w)
 		}),
-		talk("Design, section 3", "countdown/ticks", "countdown from 3", "three notifications that name the call, then the result", countdown(`7`, 3)),
-		talk("Design, section 3", "countdown/string-id", "countdown from 2 with id \"a\\u0062\"", "two notifications that name the call, then the result", countdown(`"a\u0062"`, 2)),
-		talk("Design, section 3", "countdown/big-id", "countdown from 1 with a long id", "one notification that names the call, then the result", countdown(`123456789012345678901234567890`, 1)),
-		talk("Design, section 3", "countdown/null-id", "countdown from 1 with id null", "one notification, then the result", countdown(`null`, 1)),
-		talk("Design, section 3", "countdown/hundred", "countdown from 100", "a hundred notifications in order, then the result", countdown(`1`, 100)),
-		talk("Design, section 3", "countdown/zero", "countdown from 0", "the result alone", countdown(`1`, 0)),
-		talk("Design, section 3", "countdown/two-at-once", "two countdowns", "each in order, each before its result", twoCountdowns),
-		talk("Design, section 3", "order/notifications-then-request", "50 log_events, then get_log", "all 50, in their order", logOrder),
+		talk("Demo, notifications come before the answer", "countdown/ticks", "countdown from 3", "three notifications that name the call, then the result", countdown(`7`, 3)),
+		talk("Demo, notifications come before the answer", "countdown/string-id", "countdown from 2 with id \"a\\u0062\"", "two notifications that name the call, then the result", countdown(`"a\u0062"`, 2)),
+		talk("Demo, notifications come before the answer", "countdown/big-id", "countdown from 1 with a long id", "one notification that names the call, then the result", countdown(`123456789012345678901234567890`, 1)),
+		talk("Demo, notifications come before the answer", "countdown/null-id", "countdown from 1 with id null", "one notification, then the result", countdown(`null`, 1)),
+		talk("Demo, notifications come before the answer", "countdown/hundred", "countdown from 100", "a hundred notifications in order, then the result", countdown(`1`, 100)),
+		talk("Demo, notifications come before the answer", "countdown/zero", "countdown from 0", "the result alone", countdown(`1`, 0)),
+		talk("Demo, notifications come before the answer", "countdown/two-at-once", "two countdowns", "each in order, each before its result", twoCountdowns),
+		talk("Demo, notifications come before the answer", "order/notifications-then-request", "50 log_events, then get_log", "all 50, in their order", logOrder),
 		talk(decisions+"lone surrogate escapes pass through raw in params and results", "log/exact", "log_event with what a codec would not write, then get_log", "the params byte for byte", logExact),
-		talk("Design, section 3", "order/login", "login, whoami, counter", "a token that holds a state", sessions),
-		talk("reliability, section 1", "many/thousand", "1,000 requests at once, with sleeps", "each answered once", thousand),
+		talk("Demo, notifications come before the answer", "order/login", "login, whoami, counter", "a token that holds a state", sessions),
+		talk("Limits, one conversation", "many/thousand", "1,000 requests at once, with sleeps", "each answered once", thousand),
 		talk(decisions+"a repeated id in flight is answered each time", "many/same-id", "100 sleeps with one id", "100 answers", func(d *Demo, w Wire) error {
 			for range 100 {
 				if err := say(w, `{"jsonrpc":"2.0","id":5,"method":"sleep","params":[20]}`); err != nil {
@@ -255,7 +255,7 @@ func conversationRules() []Rule {
 			}
 			return d.probe(w)
 		}),
-		talk("reliability, section 2.2", "many/past-the-queue", "1,500 sleeps of 400 ms", "at least 1,280 answered, the rest -31001 with retryAfterMs", flood))
+		talk("Limits, one conversation", "many/past-the-queue", "1,500 sleeps of 400 ms", "at least 1,280 answered, the rest -31001 with retryAfterMs", flood))
 	return rules
 }
 

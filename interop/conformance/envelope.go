@@ -5,8 +5,8 @@ import "strings"
 const (
 	jsonrpc2  = "JSON-RPC 2.0, section "
 	decisions = "Decisions, "
-	answers4  = "reliability, section 4: "
-	limits2   = "reliability, section 2.1"
+	answers4  = "Bad input, "
+	limits2   = "Limits, one message"
 )
 
 const data = `["hello",5]`

@@ -134,7 +134,7 @@ func (w response) check(r *reply) error {
 	}
 	for name := range r.Header {
 		if strings.HasPrefix(name, "Access-Control-") {
-			return fmt.Errorf("a CORS header: %s (reliability, section 5.1)", name)
+			return fmt.Errorf("a CORS header: %s (the default is none)", name)
 		}
 	}
 	if !strings.Contains(string(r.body), w.body) {
@@ -242,7 +242,7 @@ func httpRules() []Rule {
 	add(rfc9110+"8.6", "no-length-on-204", empty, request{body: notification})
 	add(rfc9110+"6.6.1", "date", served.with("Date", " GMT"), request{body: good})
 	add(decisions+"no CORS headers", "no-cors", served.with("Access-Control-Allow-Origin", ""), request{body: good, header: []string{"Origin: http://{host}"}})
-	add("reliability, section 5.1", "nosniff", served.with("X-Content-Type-Options", "nosniff"), request{body: good})
+	add("Reach, hosts and origins", "nosniff", served.with("X-Content-Type-Options", "nosniff"), request{body: good})
 
 	// Methods.
 	const wrongMethod = answers4 + "wrong HTTP method"
@@ -256,8 +256,8 @@ func httpRules() []Rule {
 	add(rfc9110+"9.3.2", "method/HEAD/no-body", response{status: 405, header: map[string]string{"Allow": "POST"}, after: "kept"}, request{line: "HEAD /rpc HTTP/1.1"})
 	add(rfc9110+"9.3.6", "method/CONNECT", response{status: 405, or: []int{400, 403, 404, 501}}, request{line: "CONNECT {host} HTTP/1.1"})
 	add(rfc9110+"9.3.7", "method/OPTIONS/star", response{status: 200, or: []int{204, 405, 404}}, request{line: "OPTIONS * HTTP/1.1"})
-	add("reliability, section 5.1", "method/OPTIONS/preflight", response{status: 403, header: map[string]string{"Access-Control-Allow-Origin": "", "Access-Control-Allow-Methods": ""}}, request{line: "OPTIONS /rpc HTTP/1.1", header: []string{"Origin: https://evil.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type"}})
-	add("reliability, section 5.1", "method/OPTIONS/preflight-own", is(403), request{line: "OPTIONS /rpc HTTP/1.1", header: []string{"Origin: http://{host}", "Access-Control-Request-Method: POST"}})
+	add("Reach, hosts and origins", "method/OPTIONS/preflight", response{status: 403, header: map[string]string{"Access-Control-Allow-Origin": "", "Access-Control-Allow-Methods": ""}}, request{line: "OPTIONS /rpc HTTP/1.1", header: []string{"Origin: https://evil.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type"}})
+	add("Reach, hosts and origins", "method/OPTIONS/preflight-own", is(403), request{line: "OPTIONS /rpc HTTP/1.1", header: []string{"Origin: http://{host}", "Access-Control-Request-Method: POST"}})
 
 	// Content-Type.
 	const wrongType = answers4 + "wrong Content-Type"
@@ -315,10 +315,10 @@ func httpRules() []Rule {
 	add(answers4+"Accept text/event-stream alone", "accept/stream-error", response{status: 200, header: map[string]string{"Content-Type": "text/event-stream"}, body: `-32601`}, request{body: `{"jsonrpc":"2.0","id":1,"method":"x"}`, header: []string{"Accept: text/event-stream"}})
 	add(answers4+"Accept text/event-stream alone", "accept/stream-parse-error", response{status: 200, body: `-32700`}, request{body: `{`, header: []string{"Accept: text/event-stream"}})
 	add(answers4+"Accept text/event-stream alone", "accept/stream-notification", response{status: 204}, request{body: notification, header: []string{"Accept: text/event-stream"}})
-	add("Design, section 3", "accept/countdown-streamed", stream.with("Content-Length", ""), request{body: `{"jsonrpc":"2.0","id":1,"method":"countdown","params":[3]}`, header: []string{"Accept: application/json, text/event-stream"}})
-	add("Design, section 3", "accept/countdown-plain", answered(ok("1", `"liftoff"`)), request{body: `{"jsonrpc":"2.0","id":1,"method":"countdown","params":[3]}`, header: []string{"Accept: application/json"}})
-	add("Design, section 3", "accept/countdown-nothing-said", answered(ok("1", `"liftoff"`)), request{body: `{"jsonrpc":"2.0","id":1,"method":"countdown","params":[3]}`})
-	add("Design, section 3", "ask-has-no-way-back", answered(answer{id: "1", code: "1002", data: "*"}), request{body: `{"jsonrpc":"2.0","id":1,"method":"ask","params":["x"]}`})
+	add("Demo, notifications come before the answer", "accept/countdown-streamed", stream.with("Content-Length", ""), request{body: `{"jsonrpc":"2.0","id":1,"method":"countdown","params":[3]}`, header: []string{"Accept: application/json, text/event-stream"}})
+	add("Demo, notifications come before the answer", "accept/countdown-plain", answered(ok("1", `"liftoff"`)), request{body: `{"jsonrpc":"2.0","id":1,"method":"countdown","params":[3]}`, header: []string{"Accept: application/json"}})
+	add("Demo, notifications come before the answer", "accept/countdown-nothing-said", answered(ok("1", `"liftoff"`)), request{body: `{"jsonrpc":"2.0","id":1,"method":"countdown","params":[3]}`})
+	add("Demo, notifications come before the answer", "ask-has-no-way-back", answered(answer{id: "1", code: "1002", data: "*"}), request{body: `{"jsonrpc":"2.0","id":1,"method":"ask","params":["x"]}`})
 	add(rfc9110+"12.5.2", "accept/charset-ignored", served, request{body: good, header: []string{"Accept-Charset: iso-8859-1", "Accept-Language: tlh", "Accept-Encoding: br"}})
 	add(rfc9110+"12.5.3", "accept/no-coding-unasked", served.with("Content-Encoding", ""), request{body: good, header: []string{"Accept-Encoding: gzip, deflate, br"}})
 

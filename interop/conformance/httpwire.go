@@ -70,7 +70,7 @@ func (d *Demo) post(carrier string, text []byte, w want) error {
 	return w.checkReply(r)
 }
 
-// checkReply holds a response against what a payload must bring (reliability, section 4; RFC 9110).
+// checkReply holds a response against what a payload must bring (bad input; RFC 9110).
 func (w want) checkReply(r *reply) error {
 	switch {
 	case w.status != 0:

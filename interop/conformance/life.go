@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -27,7 +28,7 @@ func lifeRules() []Rule {
 			return f(c, newStreamWire(c, carrier == Header))
 		}})
 	}
-	const end = "reliability, section 3.1"
+	const end = "Shutdown, in order"
 	stdio(end, "stdin-ends", "the end of stdin", "exit 0, nothing on stdout", func(c *childStream, w *streamWire) error {
 		if err := errors.Join(c.CloseWrite(), ended(c, w.in)); err != nil {
 			return err
@@ -84,7 +85,7 @@ func lifeRules() []Rule {
 		}
 		return c.Close()
 	})
-	stdio("Design, section 6", "stdout-is-data", "calls, notifications, garbage, a panic", "JSON-RPC alone on stdout", func(c *childStream, w *streamWire) error {
+	stdio("Demo, stdout is data", "stdout-is-data", "calls, notifications, garbage, a panic", "JSON-RPC alone on stdout", func(c *childStream, w *streamWire) error {
 		if err := say(w, good, `{"jsonrpc":"2.0","method":"panic"}`, `nonsense`, `{"jsonrpc":"2.0","id":2,"method":"panic"}`); err != nil {
 			return err
 		}
@@ -187,7 +188,137 @@ func lifeRules() []Rule {
 		}
 		return answered(ok("1", "800")).check(r)
 	})
+	rules = append(rules,
+		Rule{ID: "life/drain/too-long", Source: end, Sends: "SIGTERM while sleep 60000 runs", Wants: "-31004 after 15 s, exit 1", On: []string{TCP}, slow: true, check: tooLong},
+		Rule{ID: "life/second-signal", Source: end, Sends: "SIGTERM twice while sleep 60000 runs", Wants: "the end at once", On: []string{TCP}, check: secondSignal},
+		Rule{ID: "life/socket", Source: "Reach, hosts and origins", Sends: "a second demo on a live Unix socket; a new one after kill -9", Wants: "exit 4 and the first goes on; a stale socket is replaced", On: []string{Unix}, check: socketTaken})
+	for name, c := range sorted(map[string]struct {
+		exit int
+		args []string
+	}{
+		"other-machines": {2, []string{"--listen", "tcp://0.0.0.0:0"}}, "other-machines-http": {2, []string{"--listen", "http://0.0.0.0:0"}}, "other-machines-6": {2, []string{"--listen", "http://[::]:0"}}, "unknown-scheme": {2, []string{"--listen", "gopher://127.0.0.1:0"}},
+		"no-certificate": {2, []string{"--listen", "tls://127.0.0.1:0"}}, "unknown-flag": {2, []string{"--nope"}}, "bad-framing": {2, []string{"--stdio", "--framing", "x"}}, "no-token-file": {2, []string{"--token-file", "no/such/file"}},
+	}) {
+		rules = append(rules, Rule{ID: "life/exit/" + name, Source: "Reach, hosts and origins", Sends: "parley demo " + strings.Join(c.args, " "), Wants: fmt.Sprintf("exit %d, nothing on stdout", c.exit), On: []string{Stdio}, check: func(d *Demo, _ string) error {
+			return exits(d, c.exit, append([]string{"demo"}, c.args...)...)
+		}})
+	}
 	return append(rules, tokenRules()...)
+}
+
+// exits runs a command line that must fail at once.
+func exits(d *Demo, code int, args ...string) error {
+	c, err := d.child(args...)
+	if err != nil {
+		return err
+	}
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	out, err := io.ReadAll(c)
+	if err != nil {
+		return errors.Join(fmt.Errorf("it goes on: %w", err), c.Close())
+	}
+	if len(out) > 0 {
+		return fmt.Errorf("on stdout: %s", short(out))
+	}
+	var exit *exec.ExitError
+	if err := c.Close(); !errors.As(err, &exit) || exit.ExitCode() != code {
+		return fmt.Errorf("it ended with %v: %s", err, c.log.String())
+	}
+	if c.log.String() == "" {
+		return errors.New("it does not say why")
+	}
+	return nil
+}
+
+// sleeping is a demo of its own in which a long call runs.
+func sleeping(d *Demo, f func(d *Demo, w *streamWire) error) error {
+	dir, err := os.MkdirTemp("", "conformance-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	own, err := Start(context.Background(), d.program, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = own.process.Process.Kill() }()
+	w, err := own.dial(TCP)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if err := errors.Join(say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[60000]}`), own.probe(w), own.process.Process.Signal(syscall.SIGTERM)); err != nil {
+		return err
+	}
+	return f(own, w.(*streamWire))
+}
+
+func tooLong(d *Demo, _ string) error {
+	return sleeping(d, func(d *Demo, w *streamWire) error {
+		start := time.Now()
+		message, err := w.recv(20 * time.Second)
+		if err != nil {
+			return err
+		}
+		if took := time.Since(start); took < 14*time.Second || took > 17*time.Second {
+			return fmt.Errorf("it took %v", took)
+		}
+		if err := one(answer{id: "1", code: "-31004", data: "*"}).check(message); err != nil {
+			return err
+		}
+		if err := ended(w.s, w.in); err != nil {
+			return err
+		}
+		<-d.ended
+		var exit *exec.ExitError
+		if err := d.process.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			return fmt.Errorf("it ended with %v", err)
+		}
+		return nil
+	})
+}
+
+func secondSignal(d *Demo, _ string) error {
+	return sleeping(d, func(d *Demo, _ *streamWire) error {
+		time.Sleep(250 * time.Millisecond) // two signals at once may be one
+		if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		return within(3*time.Second, func() error {
+			<-d.ended
+			_ = d.process.Wait() // however it ends
+			return nil
+		})
+	})
+}
+
+func socketTaken(d *Demo, _ string) error {
+	if err := exits(d, 4, "demo", "--listen", "unix:"+d.unix); err != nil {
+		return fmt.Errorf("the second demo: %w", err)
+	}
+	if err := d.exchange(Unix, []byte(good), one(ok("1", data))); err != nil {
+		return fmt.Errorf("the first demo: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "conformance-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	killed, err := Start(context.Background(), d.program, dir)
+	if err != nil {
+		return err
+	}
+	_ = killed.process.Process.Kill()
+	<-killed.ended
+	_ = killed.process.Wait()
+	if _, err := os.Stat(killed.unix); err != nil {
+		return fmt.Errorf("no stale socket: %w", err)
+	}
+	next, err := Start(context.Background(), d.program, dir)
+	if err != nil {
+		return fmt.Errorf("over a stale socket: %w", err)
+	}
+	return errors.Join(next.exchange(Unix, []byte(good), one(ok("1", data))), next.Stop())
 }
 
 // token is long enough to be one.

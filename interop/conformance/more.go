@@ -45,7 +45,7 @@ func describedRules() []Rule {
 		talk("OpenRPC 1.3, Example Pairing Object", "discover/examples", "each example of rpc.discover, by position and by name", "the result that it shows", examplesHold),
 		onlyTCP(talk(limits2+": batch total response bytes", "limit/batch-bytes", "3,000 × rpc.discover in one array", "results up to 16 MiB, then -31003, in order", batchBytes)), // once is enough for 16 MiB
 	}
-	const streams = "Design, section 3: an answer becomes an event stream"
+	const streams = "Demo, an answer becomes an event stream"
 	event := func(id, body, accept string, wants ...string) {
 		rules = append(rules, Rule{ID: "stream/" + id, Source: streams, Sends: body + " with Accept: " + accept, Wants: strings.Join(wants, "; "), On: []string{HTTP, H2C}, check: func(d *Demo, carrier string) error {
 			r, err := d.ask(carrier, body, accept)
@@ -67,7 +67,7 @@ func describedRules() []Rule {
 	event("alone-null-id", `{"jsonrpc":"2.0","id":null,"method":"get_data"}`, "text/event-stream", ok("null", data).String())
 	event("alone-batch", "["+good+"]", "text/event-stream", "["+ok("1", data).String()+"]")
 	event("newlines", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":[\n1,\r\n2,\r3]}", "text/event-stream", `{"jsonrpc":"2.0","result":[1,2,3],"id":1}`)
-	rules = append(rules, Rule{ID: "stream/comment", Source: "reliability, section 2.3", Sends: "sleep 17000 with Accept: text/event-stream", Wants: "a comment after 15 s, then the answer", On: []string{HTTP}, slow: true, check: func(d *Demo, _ string) error {
+	rules = append(rules, Rule{ID: "stream/comment", Source: "Times, timers", Sends: "sleep 17000 with Accept: text/event-stream", Wants: "a comment after 15 s, then the answer", On: []string{HTTP}, slow: true, check: func(d *Demo, _ string) error {
 		r, err := d.askWithin(`{"jsonrpc":"2.0","id":1,"method":"sleep","params":[17000]}`, "text/event-stream", 25*time.Second)
 		if err != nil {
 			return err
@@ -291,13 +291,14 @@ func ownDemo(f func(d *Demo) error, flags ...string) func(d *Demo, _ string) err
 
 // pressureRules are about too much of something.
 func pressureRules() []Rule {
-	const queues = "reliability, section 2.2"
+	const queues = "Limits, one conversation"
 	return []Rule{
 		{ID: "pressure/process", Source: queues, Sends: "4,250 sleeps on 17 connections, then a POST", Wants: "-31001 past 4,096; 429 with Retry-After", On: []string{HTTP}, slow: true, check: ownDemo(fullProcess)},
 		{ID: "pressure/reader-that-sleeps", Source: queues, Sends: "echoes of 1 MiB that nobody reads", Wants: "closed within 10 s and a little, others not held up", On: []string{TCP, Unix, WebSocket, TCPHeader}, slow: true, check: func(d *Demo, carrier string) error {
 			return slowReader(d, carrier)
 		}},
-		{ID: "pressure/open-brackets", Source: "reliability, section 7.3", Sends: "4 MiB of [ on 8 connections", Wants: "-32600, alive", On: []string{TCP, WebSocket, HTTP}, check: func(d *Demo, carrier string) error {
+		{ID: "pressure/notifications", Source: queues, Sends: "300 sleeps, then 12 MiB of notifications that wait behind them", Wants: "the connection ends; a WebSocket with 1013", On: []string{TCP, Unix, WebSocket, TCPHeader}, check: floodOfNotifications},
+		{ID: "pressure/open-brackets", Source: "Limits, attacks", Sends: "4 MiB of [ on 8 connections", Wants: "-32600, alive", On: []string{TCP, WebSocket, HTTP}, check: func(d *Demo, carrier string) error {
 			var wg sync.WaitGroup
 			errs := make([]error, 8)
 			for i := range errs {
@@ -308,7 +309,7 @@ func pressureRules() []Rule {
 			wg.Wait()
 			return errors.Join(errs...)
 		}},
-		{ID: "pressure/tls", Source: "Issue 2, item 4", Sends: "the examples over tls, wss and https", Wants: "the answers of section 7", On: []string{HTTP}, check: overTLS},
+		{ID: "pressure/tls", Source: "Demo, TLS", Sends: "the examples over tls, wss and https", Wants: "the answers of section 7", On: []string{HTTP}, check: overTLS},
 	}
 }
 
@@ -370,6 +371,43 @@ func slowReader(d *Demo, carrier string) error {
 		}
 	}
 	return errors.New("still open after 30 s")
+}
+
+func floodOfNotifications(d *Demo, carrier string) error {
+	w, err := d.dial(carrier)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for range 300 { // 256 run; what waits in line holds up all behind it
+		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[9000]}`); err != nil {
+			return err
+		}
+	}
+	notification := `{"jsonrpc":"2.0","method":"log_event","params":["` + strings.Repeat("n", 4000) + `"]}`
+	for range 3000 {
+		if err := say(w, notification); err != nil {
+			break // it has ended, as it should
+		}
+	}
+	for {
+		message, err := w.Recv()
+		closed, isClose := errors.AsType[*CloseError](err)
+		timeout, isNet := errors.AsType[net.Error](err)
+		switch {
+		case err == nil && strings.Contains(string(message), "-31001"):
+			continue // a request that came on top
+		case err == nil:
+			return fmt.Errorf("it goes on: %s", short(message))
+		case isClose && closed.Code != 1013:
+			return closed
+		case !isClose && carrier == WebSocket:
+			return fmt.Errorf("no close frame: %w", err)
+		case isNet && timeout.Timeout():
+			return errors.New("the connection is still open")
+		}
+		return nil
+	}
 }
 
 // overTLS runs the examples of the specification over encrypted carriers.
@@ -441,7 +479,7 @@ func overTLS(d *Demo, _ string) error {
 		}
 	}
 	if _, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", stream, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1", MaxVersion: tls.VersionTLS11}); err == nil {
-		return errors.New("TLS 1.1 was taken (reliability, section 5.3)")
+		return errors.New("TLS 1.1 was taken")
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func reachRules() []Rule {
 		if strings.HasPrefix(v, "[0:") {
 			w = response{status: 403, or: []int{200}} // the same address in other words: either is safe
 		}
-		add("reliability, section 5.1", "host/good/"+v, w, request{body: good, header: []string{"Host: " + v}})
+		add("Reach, hosts and origins", "host/good/"+v, w, request{body: good, header: []string{"Host: " + v}})
 	}
 	for _, v := range []string{
 		"evil.example", "evil.example:{port}", "localhost", "127.0.0.1", "[::1]", "localhost:1", "127.0.0.1:80", "localhost:65535", "127.0.0.1.evil.example:{port}", "localhost.evil.example:{port}", "evil.example.localhost:{port}", "xlocalhost:{port}", "localhostx:{port}", "127.0.0.1x:{port}", "127.0.0.2:{port}", "127.1:{port}", "0.0.0.0:{port}", "[::]:{port}", "2130706433:{port}", "0x7f000001:{port}", "0177.0.0.1:{port}", "localhost.:{port}", "127.0.0.1.:{port}", "[::ffff:127.0.0.1]:{port}", "[::2]:{port}", "192.168.0.1:{port}", "169.254.169.254:{port}", "localhost:{port}0", "localhost:0{port}", ":{port}", "example.com", "metadata.google.internal", "null", "*", "*:{port}", "a:{port}", "localhost:",
@@ -44,7 +44,7 @@ func reachRules() []Rule {
 			id += "-upgrade"
 		}
 		q.header = append([]string{"Host: evil.example"}, q.header...)
-		add("reliability, section 5.1", "host/every-route/"+id, is(403), q)
+		add("Reach, hosts and origins", "host/every-route/"+id, is(403), q)
 	}
 
 	// The target in absolute form names the host, whatever the header says (RFC 9112, section 3.2.2).
@@ -58,7 +58,7 @@ func reachRules() []Rule {
 
 	const origins = answers4 + "Origin not allowed"
 	for _, v := range []string{"http://127.0.0.1:{port}", "http://localhost:{port}", "http://[::1]:{port}", "https://localhost:{port}", "https://127.0.0.1:{port}"} {
-		add("reliability, section 5.1", "origin/good/"+v, served, request{body: good, header: []string{"Origin: " + v}})
+		add("Reach, hosts and origins", "origin/good/"+v, served, request{body: good, header: []string{"Origin: " + v}})
 	}
 	for _, v := range []string{
 		"null", "Null", "NULL", "https://evil.example", "http://evil.example:{port}", "http://localhost", "http://127.0.0.1", "http://localhost:1", "http://127.0.0.1:{port}.evil.example", "http://127.0.0.1:{port}0", "http://127.0.0.1.evil.example:{port}", "http://evil.example/127.0.0.1:{port}", "http://localhost.evil.example:{port}", "http://evillocalhost:{port}", "http://user@127.0.0.1:{port}", "http://127.0.0.1:{port}/", "http://127.0.0.1:{port}/rpc", "http://127.0.0.1:{port}?", "http://127.0.0.1:{port}#", "http://127.0.0.1:{port} http://evil.example", "http://127.0.0.1:{port}, http://evil.example", "ftp://127.0.0.1:{port}", "file://", "file://localhost:{port}", "ws://127.0.0.1:{port}", "chrome-extension://abcdef", "moz-extension://abc", "127.0.0.1:{port}", "//127.0.0.1:{port}", "http:127.0.0.1:{port}", "http://", "*", "http://*", "data:", "about:blank", "vscode-webview://abc", "http://127.0.0.2:{port}", "http://0.0.0.0:{port}", "http://[::]:{port}", "http://localhost.:{port}", "javascript://127.0.0.1:{port}", "",
@@ -90,18 +90,18 @@ func reachRules() []Rule {
 
 	// Paths.
 	page := response{status: 200, header: map[string]string{"Content-Type": "text/html"}, after: "kept"}
-	add("Issue 2, item 5", "path/page", page, request{line: "GET / HTTP/1.1"})
-	add("Issue 2, item 5", "path/page-names-methods", response{status: 200, body: "subtract"}, request{line: "GET / HTTP/1.1"})
-	add("Issue 2, item 5", "path/page-names-address", response{status: 200, body: " call http://{host}/rpc"}, request{line: "GET / HTTP/1.1"})
+	add("Demo, addresses", "path/page", page, request{line: "GET / HTTP/1.1"})
+	add("Demo, addresses", "path/page-names-methods", response{status: 200, body: "subtract"}, request{line: "GET / HTTP/1.1"})
+	add("Demo, addresses", "path/page-names-address", response{status: 200, body: " call http://{host}/rpc"}, request{line: "GET / HTTP/1.1"})
 	add(rfc9110+"9.3.2", "path/page-head", page, request{line: "HEAD / HTTP/1.1"})
 	add(rfc9110+"8.3.2", "path/page-charset", page.with("Content-Type", "charset=utf-8"), request{line: "GET / HTTP/1.1"})
-	add("reliability, section 5.2", "path/page-policy", page.with("Content-Security-Policy", "default-src 'none'"), request{line: "GET / HTTP/1.1"})
-	add("reliability, section 5.2", "path/page-nosniff", page.with("X-Content-Type-Options", "nosniff"), request{line: "GET / HTTP/1.1"})
+	add("Reach, pages", "path/page-policy", page.with("Content-Security-Policy", "default-src 'none'"), request{line: "GET / HTTP/1.1"})
+	add("Reach, pages", "path/page-nosniff", page.with("X-Content-Type-Options", "nosniff"), request{line: "GET / HTTP/1.1"})
 	for _, m := range []string{"PUT", "DELETE", "PATCH", "OPTIONS"} {
 		add(rfc9110+"15.5.6", "path/page/"+m, response{status: 405, header: map[string]string{"Allow": "GET"}}, request{line: m + " / HTTP/1.1"})
 		add(rfc9110+"15.5.6", "path/healthz/"+m, response{status: 405, header: map[string]string{"Allow": "GET"}}, request{line: m + " /healthz HTTP/1.1"})
 	}
-	add("Issue 2, item 5", "path/healthz", response{status: 200, body: "ok", after: "kept"}, request{line: "GET /healthz HTTP/1.1"})
+	add("Demo, addresses", "path/healthz", response{status: 200, body: "ok", after: "kept"}, request{line: "GET /healthz HTTP/1.1"})
 	add(rfc9110+"9.3.2", "path/healthz-head", response{status: 200, after: "kept"}, request{line: "HEAD /healthz HTTP/1.1"})
 	add(rfc9110+"15.5.6", "path/healthz-post", response{status: 405, header: map[string]string{"Allow": "GET"}}, request{line: "POST /healthz HTTP/1.1", body: good})
 	for _, p := range []string{"/nope", "/rpc/", "/RPC", "/Rpc", "/rpc/x", "/rp", "/rpcx", "/healthz/", "/favicon.ico.x", "/.env", "/../rpc2", "/index.php", "/metrics", "/debug/pprof/", "/debug/vars", "/admin", "/rpc%00", "/rpc%2F", "/mcp", "/ws"} {
@@ -194,15 +194,15 @@ func connectionRules() []Rule {
 		{"gzip", rfc9110 + "8.4", "POST", "/rpc", map[string]string{"Content-Encoding": "gzip"}, good, is(415)},
 		{"accept", answers4 + "wrong Accept", "POST", "/rpc", map[string]string{"Accept": "text/html"}, good, is(406)},
 		{"stream", answers4 + "Accept text/event-stream alone", "POST", "/rpc", map[string]string{"Accept": "text/event-stream"}, good, response{status: 200, header: map[string]string{"Content-Type": "text/event-stream"}, body: data}},
-		{"countdown", "Design, section 3", "POST", "/rpc", map[string]string{"Accept": "application/json, text/event-stream"}, `{"jsonrpc":"2.0","id":1,"method":"countdown","params":[2]}`, response{status: 200, header: map[string]string{"Content-Type": "text/event-stream"}, body: "liftoff"}},
+		{"countdown", "Demo, notifications come before the answer", "POST", "/rpc", map[string]string{"Accept": "application/json, text/event-stream"}, `{"jsonrpc":"2.0","id":1,"method":"countdown","params":[2]}`, response{status: 200, header: map[string]string{"Content-Type": "text/event-stream"}, body: "liftoff"}},
 		{"host", answers4 + "Host not allowed", "POST", "/rpc", map[string]string{"Host": "evil.example"}, good, is(403)},
 		{"host-port", answers4 + "Host not allowed", "POST", "/rpc", map[string]string{"Host": "localhost:1"}, good, is(403)},
-		{"localhost", "reliability, section 5.1", "POST", "/rpc", map[string]string{"Host": "localhost:{port}"}, good, response{status: 200, answer: served.answer}},
+		{"localhost", "Reach, hosts and origins", "POST", "/rpc", map[string]string{"Host": "localhost:{port}"}, good, response{status: 200, answer: served.answer}},
 		{"origin", answers4 + "Origin not allowed", "POST", "/rpc", map[string]string{"Origin": "https://evil.example"}, good, is(403)},
 		{"site", answers4 + "Sec-Fetch-Site cross-site or same-site", "POST", "/rpc", map[string]string{"Sec-Fetch-Site": "cross-site"}, good, is(403)},
 		{"unknown-path", rfc9110 + "15.5.5", "POST", "/nope", nil, good, is(404)},
-		{"healthz", "Issue 2, item 5", "GET", "/healthz", nil, "", response{status: 200, body: "ok"}},
-		{"page", "Issue 2, item 5", "GET", "/", nil, "", response{status: 200, header: map[string]string{"Content-Type": "text/html"}}},
+		{"healthz", "Demo, addresses", "GET", "/healthz", nil, "", response{status: 200, body: "ok"}},
+		{"page", "Demo, addresses", "GET", "/", nil, "", response{status: 200, header: map[string]string{"Content-Type": "text/html"}}},
 		{"empty", answers4 + "empty body", "POST", "/rpc", nil, "", response{status: 200, body: "-32700"}},
 		{"upgrade", "RFC 9113, section 8.2.2", "GET", "/rpc", nil, "", is(405)},
 	} {
@@ -319,7 +319,7 @@ func slowHTTP() []Rule {
 			return fmt.Errorf("the status is %s", r.Status)
 		}}
 	}
-	const times = "reliability, section 2.3"
+	const times = "Times, timers"
 	return []Rule{
 		stuck("half-a-header", times, "POST /rpc HTTP/1.1\r\nHost: {ho", 8*time.Second, 0, 408, 400),
 		stuck("nothing", times, "", 8*time.Second, 0, 408, 400),

@@ -141,6 +141,27 @@ func lineRules() []Rule {
 		rules = append(rules, streamRule(answers4+"HTTP request line on a stream", "lines/http/"+name, sockets, scene{text, nil, "closed"}))
 	}
 	rules = append(rules,
+		Rule{ID: "lines/half-close/asking", Source: decisions + "on half-close running calls finish", Sends: "ask, then our side ends", Wants: "-32603, since no answer can come, then the end", On: lines, check: func(d *Demo, carrier string) error {
+			s, err := d.stream(carrier)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = s.Close() }()
+			w := newStreamWire(s, false)
+			if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"ask","params":["x"]}`); err != nil {
+				return err
+			}
+			if _, err := asked(w, "answer"); err != nil {
+				return err
+			}
+			if err := s.CloseWrite(); err != nil {
+				return err
+			}
+			if err := expect(w, one(fault("1", -32603))); err != nil {
+				return err
+			}
+			return ended(s, w.in)
+		}},
 		streamRule(answers4+"HTTP request line on a stream", "lines/http/not-first", sockets, scene{good + "\nPOST / HTTP/1.1\n" + good + "\n", []want{yes, bad, yes}, "open"}),
 		Rule{ID: "lines/http/nothing-runs", Source: answers4 + "HTTP request line on a stream", Sends: "POST / HTTP/1.1 with a log_event as its body", Wants: "no such event", On: []string{TCP}, check: nothingRuns},
 		Rule{ID: "lines/slowly", Source: crlf, Sends: "a request byte by byte", Wants: yes.String(), On: lines, check: func(d *Demo, carrier string) error {

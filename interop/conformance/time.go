@@ -10,7 +10,7 @@ import (
 
 // timeRules are about who waits for whom, and for how long.
 func timeRules() []Rule {
-	const cancelling = "Design, section 4: cancelling"
+	const cancelling = "Decisions, cancellation"
 	cancelled := answer{id: "1", code: "-32800", data: "*"}
 	sleep := `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[8000]}`
 	cancel := func(params string) string {
@@ -138,7 +138,7 @@ func timeRules() []Rule {
 	}
 	rules[len(rules)-1].On = []string{WebSocket, TCP, Unix, TCPHeader}
 
-	const delays = "Issue 2, a slow call delays nobody"
+	const delays = "Demo, a slow call delays nobody"
 	add(delays, "slow/quick-behind-slow", "the quick one at once", script(soon, []want{one(ok("2", data)), one(ok("1", "300"))}, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[300]}`, `{"jsonrpc":"2.0","id":2,"method":"get_data"}`), "sleep 300", "get_data")
 	add(delays, "slow/sum-behind-slow", "the quick one at once", script(soon, []want{one(ok("2", "3")), one(ok("1", "300"))}, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[300]}`, `{"jsonrpc":"2.0","id":2,"method":"sum","params":[1,2]}`), "sleep 300", "sum")
 	add(delays, "slow/behind-slow-notification", "at once", script(2*time.Second, []want{one(ok("2", "3"))}, `{"jsonrpc":"2.0","method":"sleep","params":[5000]}`, `{"jsonrpc":"2.0","id":2,"method":"sum","params":[1,2]}`), "sleep 5000 as a notification", "sum")
@@ -165,7 +165,7 @@ func timeRules() []Rule {
 		})
 	}, "100 × sleep 500", "sum")
 	add(delays, "slow/sixteen-in-a-batch", "as long as the slowest", script(2*time.Second, []want{array(repeat(ok("1", "400"), 16)...)}, "["+strings.TrimSuffix(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"sleep","params":[400]},`, 16), ",")+"]"), "16 × sleep 400 in one batch")
-	add("reliability, section 2.3", "deadline", "-31002 after 60 s", func(d *Demo, w Wire) error {
+	add("Times, timers", "deadline", "-31002 after 60 s", func(d *Demo, w Wire) error {
 		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[100000]}`); err != nil {
 			return err
 		}
@@ -182,12 +182,12 @@ func timeRules() []Rule {
 	rules[len(rules)-1].On = []string{TCP, WebSocket}
 	rules[len(rules)-1].slow = true
 	rules = append(rules,
-		Rule{ID: "time/deadline/http", Source: "reliability, section 2.3", Sends: "sleep 100000", Wants: "200 and -31002 after 60 s", On: []string{HTTP}, slow: true, check: func(d *Demo, _ string) error {
+		Rule{ID: "time/deadline/http", Source: "Times, timers", Sends: "sleep 100000", Wants: "200 and -31002 after 60 s", On: []string{HTTP}, slow: true, check: func(d *Demo, _ string) error {
 			return d.rawHTTP(request{body: `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[100000]}`}.text(), []response{answered(answer{id: "1", code: "-31002", data: "*"})}, 65*time.Second)
 		}},
-		Rule{ID: "time/partial-line", Source: "reliability, section 2.3", Sends: "half a line", Wants: "closed after 30 s", On: []string{TCP, Unix}, slow: true, check: partial(`{"jsonrpc":`)},
-		Rule{ID: "time/partial-header", Source: "reliability, section 2.3", Sends: "half a header", Wants: "closed after 30 s", On: []string{TCPHeader}, slow: true, check: partial("Content-Le")},
-		Rule{ID: "time/partial-body", Source: "reliability, section 2.3", Sends: "half a body", Wants: "closed after 30 s", On: []string{TCPHeader}, slow: true, check: partial("Content-Length: 44\r\n\r\n{")},
+		Rule{ID: "time/partial-line", Source: "Times, timers", Sends: "half a line", Wants: "closed after 30 s", On: []string{TCP, Unix}, slow: true, check: partial(`{"jsonrpc":`)},
+		Rule{ID: "time/partial-header", Source: "Times, timers", Sends: "half a header", Wants: "closed after 30 s", On: []string{TCPHeader}, slow: true, check: partial("Content-Le")},
+		Rule{ID: "time/partial-body", Source: "Times, timers", Sends: "half a body", Wants: "closed after 30 s", On: []string{TCPHeader}, slow: true, check: partial("Content-Length: 44\r\n\r\n{")},
 		Rule{ID: "time/http-not-cancelled", Source: cancelling, Sends: "$/cancelRequest by POST", Wants: "204, and a call of somebody else goes on", On: []string{HTTP}, check: func(d *Demo, _ string) error {
 			result := make(chan error, 1)
 			go func() {

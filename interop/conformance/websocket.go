@@ -277,8 +277,8 @@ func frameRules() []Rule {
 		all[0] = part(false, opText, good)
 		return all
 	}
-	add("reliability, section 2.2", "fragments/1024", sends(fragments(1024)...), yes, staysOpen)
-	add("reliability, section 2.2", "fragments/1025", sends(fragments(1025)...), closes(1009))
+	add("Limits, one conversation", "fragments/1024", sends(fragments(1024)...), yes, staysOpen)
+	add("Limits, one conversation", "fragments/1025", sends(fragments(1025)...), closes(1009))
 	add(rfc6455+"5.4", "fragments/ping-between", sends(part(false, opText, good[:20]), part(true, opPing, "in between"), part(true, opContinuation, good[20:])), getsPong("in between"), yes, staysOpen)
 	add(rfc6455+"5.4", "fragments/pong-between", sends(part(false, opText, good[:20]), part(true, opPong, "x"), part(true, opContinuation, good[20:])), yes, staysOpen)
 	add(rfc6455+"5.4", "fragments/pings-between", sends(part(false, opText, good[:20]), part(true, opPing, "1"), part(true, opPing, "2"), part(true, opContinuation, good[20:])), getsPong("1"), getsPong("2"), yes, staysOpen)
@@ -306,7 +306,7 @@ func frameRules() []Rule {
 	add(rfc6455+"5.5.3", "pong/unasked-payload", sends(part(true, opPong, "x"), part(true, opPong, strings.Repeat("y", 125))), staysOpen)
 	add(rfc6455+"5.5.2", "ping/two", sends(part(true, opPing, "1"), part(true, opPing, "2")), getsPong("1"), getsPong("2"), staysOpen)
 	add(rfc6455+"5.5.2", "ping/slowly", slowly(part(true, opPing, "slow")), getsPong("slow"), staysOpen)
-	add("reliability, section 2.3", "ping/flood", sends(many2(part(true, opPing, ""), 200)...), closes(1008))
+	add("Times, timers", "ping/flood", sends(many2(part(true, opPing, ""), 200)...), closes(1008))
 
 	// Closing.
 	for _, code := range []int{1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 3000, 3999, 4000, 4999} {
@@ -371,7 +371,7 @@ func frameRules() []Rule {
 		}
 		return nil
 	}})
-	add("reliability, section 2.3", "keepalive", step{"nothing for 30 s", func(w *socketWire) error {
+	add("Times, timers", "keepalive", step{"nothing for 30 s", func(w *socketWire) error {
 		_ = w.s.SetReadDeadline(time.Now().Add(35 * time.Second))
 		f, err := readFrame(w.in)
 		if err != nil {
@@ -383,7 +383,7 @@ func frameRules() []Rule {
 		return w.raw(Frame{Fin: true, Op: opPong, Payload: f.Payload}.bytes())
 	}}, step{"a ping", func(w *socketWire) error { return nil }}, staysOpen)
 	rules[len(rules)-1].slow = true
-	add("reliability, section 2.3", "keepalive/no-pong", step{"no pong", func(w *socketWire) error {
+	add("Times, timers", "keepalive/no-pong", step{"no pong", func(w *socketWire) error {
 		for {
 			_ = w.s.SetReadDeadline(time.Now().Add(56 * time.Second))
 			f, err := readFrame(w.in)
@@ -396,7 +396,7 @@ func frameRules() []Rule {
 		}
 	}}, step{"the end within 50 s", func(w *socketWire) error { return nil }})
 	rules[len(rules)-1].slow = true
-	add("reliability, section 2.3", "half-a-message", sends(part(false, opText, "{")), step{"the end within 30 s", func(w *socketWire) error {
+	add("Times, timers", "half-a-message", sends(part(false, opText, "{")), step{"the end within 30 s", func(w *socketWire) error {
 		_ = w.s.SetReadDeadline(time.Now().Add(34 * time.Second))
 		for {
 			f, err := readFrame(w.in)
