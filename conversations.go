@@ -25,10 +25,10 @@ type conversations struct {
 	done    sync.WaitGroup // one for each that is open
 }
 
-// begin makes a conversation of a carrier. It returns nil when the service is closing; the carrier is then closed.
-func (c *conversations) begin(transport jsonrpc.Transport, version jsonrpc.Version) *jsonrpc.Conn {
+// begin makes a conversation of a carrier, which ending tells why it ends, unless that is nil. It returns nil when the service is closing; the carrier is then closed.
+func (c *conversations) begin(transport jsonrpc.Transport, version jsonrpc.Version, ending func(cause error)) *jsonrpc.Conn {
 	conn := jsonrpc.NewConn(withTap(transport, c.listener.Tap))
-	conn.Grace = c.grace
+	conn.Grace, conn.Ending = c.grace, ending
 	c.listener.Answering(&conn.Answerer, version)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -154,7 +154,7 @@ func (s *sockets) Serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		conn := s.open.begin(transport, s.target.Version)
+		conn := s.open.begin(transport, s.target.Version, nil)
 		if conn == nil {
 			continue
 		}

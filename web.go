@@ -196,7 +196,7 @@ func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
 		w.listener.Report("upgrade", err)
 		return
 	}
-	conn := w.sockets.begin(&leaving{transport, &w.stopping}, w.target.Version)
+	conn := w.sockets.begin(transport, w.target.Version, func(cause error) { w.sayWhy(transport, cause) })
 	if conn == nil {
 		guest.abandon()
 		return
@@ -210,22 +210,21 @@ func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
 	}()
 }
 
-// leaving is a WebSocket that says why it closes when its server stops (RFC 6455, section 7.4.1).
-type leaving struct {
-	*websocket.Transport
-	stopping *atomic.Bool
-}
-
-func (l *leaving) Close() error {
-	if l.stopping.Load() {
-		return l.CloseWith(websocket.CloseGoingAway, "")
+// sayWhy puts the reason of an end that was not the peer's wish into the close frame (RFC 6455, section 7.4.1).
+func (w *web) sayWhy(t *websocket.Transport, cause error) {
+	switch {
+	case w.stopping.Load():
+		_ = t.SetClose(websocket.CloseGoingAway, "") // a code that may be sent
+	case errors.Is(cause, jsonrpc.ErrSlowPeer):
+		_ = t.SetClose(websocket.CloseTryLater, "messages were not read in time") // likewise
+	case errors.Is(cause, jsonrpc.ErrBusy):
+		_ = t.SetClose(websocket.CloseTryLater, "too many notifications wait") // likewise
 	}
-	return l.Transport.Close()
 }
 
 // servePair holds a conversation whose two directions are two HTTP requests.
 func (w *web) servePair(ctx context.Context, transport jsonrpc.Transport, _ *http.Request) {
-	conn := w.sockets.begin(transport, w.target.Version)
+	conn := w.sockets.begin(transport, w.target.Version, nil)
 	if conn == nil {
 		return
 	}

@@ -2,15 +2,19 @@ package parley
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
 // roundTrip makes one request on a connection of its own.
@@ -55,4 +59,29 @@ func TestAddressWithoutAPath(t *testing.T) {
 func sameMembers(a, b string) bool {
 	var x, y map[string]any
 	return jsonrpc.Raw(a).Decode(&x) == nil && jsonrpc.Raw(b).Decode(&y) == nil && cmp.Equal(x, y)
+}
+
+// A conversation that is ended for the peer's pace says so in the close frame.
+func TestWebSocketSaysThatThePeerIsTooFast(t *testing.T) {
+	m := new(jsonrpc.Mux)
+	release := make(chan struct{})
+	defer close(release)
+	m.Add("log", jsonrpc.Func(func(context.Context, jsonrpc.Raw) (any, error) { <-release; return nil, nil }))
+	s := serve(t, &Listener{Handler: m, Mode: m.Mode, Limits: jsonrpc.Limits{NotifyBytes: 1000}}, "ws://127.0.0.1:0/rpc")
+	ws, err := websocket.Dial(t.Context(), s.Targets()[0].URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	var b jsonrpc.Burst
+	for range 10 {
+		b.Add([]byte(`{"jsonrpc":"2.0","method":"log","params":["` + strings.Repeat("x", 500) + `"]}`))
+	}
+	if err := ws.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = ws.Read()
+	if e, ok := errors.AsType[*websocket.CloseError](err); !ok || e.Code != websocket.CloseTryLater {
+		t.Errorf("Read = %v, want close code 1013", err)
+	}
 }

@@ -17,8 +17,8 @@ import (
 // This is the one file that knows the JSON codec, to be swapped for encoding/json/v2 when that is in every
 // supported Go version. The codec is strict: exact-case names, no member twice, valid UTF-8.
 
-// maps are written in the order of their keys, so that equal values give equal bytes.
-var encodeOptions = json.Deterministic(true)
+// Maps are written in the order of their keys, so that equal values give equal bytes; a Raw or an ID inside a value keeps its escapes.
+var encodeOptions = json.JoinOptions(json.Deterministic(true), jsontext.PreserveRawStrings(true))
 
 // lenientText lets a string with an escaped lone surrogate pass, with U+FFFD in its place: for error messages.
 var lenientText = jsontext.AllowInvalidUTF8(true)

@@ -96,3 +96,17 @@ func TestRawKeepsItsBytes(t *testing.T) {
 		t.Errorf("unknown member: %v", err)
 	}
 }
+
+func TestRawAndIDInsideAValueKeepTheirText(t *testing.T) {
+	id, err := ParseID([]byte(`"\u0061"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := AppendResult(nil, Version2, IntID(1), struct {
+		ID  ID  `json:"id"`
+		Raw Raw `json:"raw"`
+	}{id, Raw(`{"a":1.0,"b":9007199254740993,"c":"\u0041\/"}`)})
+	if want := `{"jsonrpc":"2.0","result":{"id":"\u0061","raw":{"a":1.0,"b":9007199254740993,"c":"\u0041\/"}},"id":1}`; string(got) != want || err != nil {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+}
