@@ -99,13 +99,14 @@ func (a *Answerer) report(what string, err error) {
 
 // A job is what one payload, or one request of it, needs while it is answered. It is reused.
 type job struct {
-	parser parser
-	req    Request
-	origin origin
-	mode   Mode
-	ctx    context.Context
-	run    *running // nil for a quick request
-	out    []byte   // the response
+	parser  parser
+	req     Request
+	origin  origin
+	mode    Mode
+	handler Handler // of the method; nil asks the Answerer's
+	ctx     context.Context
+	run     *running // nil for a quick request
+	out     []byte   // the response
 
 	// On a Conn, where the payload outlives the read.
 	task    task
@@ -145,7 +146,7 @@ func (j *job) free() {
 	j.req = Request{}
 	j.task = task{}
 	j.origin = origin{}
-	j.ctx, j.run, j.mode = nil, nil, 0
+	j.ctx, j.run, j.mode, j.handler = nil, nil, 0, nil
 	jobs.Put(j)
 }
 
@@ -222,13 +223,13 @@ func (a *Answerer) takeResponse(k *Asker, m *message, payload []byte) {
 
 // prepare turns a parsed message into the request of j.
 func (a *Answerer) prepare(j *job, m *message, payload []byte, x *Exchange) {
-	method, mode := a.method(m.method.of(payload))
-	j.req = Request{ID: m.id, Method: method, Params: m.params.of(payload), origin: &j.origin}
+	to := a.method(m.method.of(payload))
+	j.req = Request{ID: m.id, Method: to.name, Params: m.params.of(payload), origin: &j.origin}
 	if m.kind == kindNotification {
 		j.req.ID = ID{}
 	}
 	j.origin.a, j.origin.x = a, x // the rest is empty
-	j.mode = mode
+	j.mode, j.handler = to.mode, to.handler
 }
 
 // refuse returns why a request is not even looked at.
@@ -298,7 +299,11 @@ func (a *Answerer) result(j *job, dst []byte) (out []byte, e *Error) {
 			return dst, a.outcome(j, err)
 		}
 	}
-	result, err := a.Handler.Handle(j.ctx, &j.req)
+	h := j.handler
+	if h == nil {
+		h = a.Handler
+	}
+	result, err := h.Handle(j.ctx, &j.req)
 	a.settle(j)
 	if err != nil {
 		return dst, a.outcome(j, err)
@@ -546,16 +551,17 @@ func (a *Answerer) waitIdle(ctx context.Context) error {
 	}
 }
 
-// A nameTable keeps the method names that were seen, so that each costs one allocation in all, and their modes. A string
-// over a pooled buffer would change under whoever logs it.
+// A nameTable keeps the method names that were seen, so that each costs one allocation in all, and what is known of them, so
+// that they are looked up once. A string over a pooled buffer would change under whoever logs it.
 type nameTable struct {
 	known atomic.Pointer[map[string]method] // never changed once it is here
 	mu    sync.Mutex                        // held to replace it
 }
 
 type method struct {
-	name string
-	mode Mode
+	name    string
+	mode    Mode
+	handler Handler // what a Mux would find; nil if there is no Mux, or nothing in it
 }
 
 const (
@@ -563,25 +569,27 @@ const (
 	longestName = 64
 )
 
-// method returns the name in the checked JSON string text, and its mode. A mode that is not zero is not asked for again; a
-// method may still be added to a Mux after somebody called it.
-func (a *Answerer) method(text []byte) (string, Mode) {
+// method finds what the checked JSON string in text names. What a Mux has under a name it keeps, but a method that it does
+// not have may still be added.
+func (a *Answerer) method(text []byte) method {
 	t := &a.names
 	inner := text[1 : len(text)-1]
 	known := t.known.Load()
 	if known != nil {
 		if m, ok := (*known)[string(inner)]; ok {
-			if m.mode == 0 && a.Mode != nil {
-				m.mode = a.Mode(m.name)
-			}
-			return m.name, m.mode
+			return m
 		}
 	}
 	m := method{name: textOf(text)}
 	if a.Mode != nil {
 		m.mode = a.Mode(m.name)
 	}
-	if len(inner) <= longestName && !isEscaped(text) && (known == nil || len(*known) < mostNames) {
+	mux, isMux := a.Handler.(*Mux)
+	if isMux {
+		m.handler = mux.find(m.name)
+	}
+	settled := m.handler != nil || !isMux && m.mode != 0
+	if settled && len(inner) <= longestName && !isEscaped(text) && (known == nil || len(*known) < mostNames) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		next := map[string]method{m.name: m}
@@ -590,5 +598,5 @@ func (a *Answerer) method(text []byte) (string, Mode) {
 		}
 		t.known.Store(&next)
 	}
-	return m.name, m.mode
+	return m
 }

@@ -265,3 +265,24 @@ func TestSilentCancellation(t *testing.T) {
 	w.send(`{"jsonrpc":"2.0","method":"none","id":"d"}`)
 	w.want(`{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":"d"}`)
 }
+
+// A method may be added while a Mux is in use, also after somebody has called it in vain, and then counts with its mode.
+func TestMuxGrowsWhileItIsUsed(t *testing.T) {
+	m := new(Mux)
+	a := &Answerer{Handler: m, Mode: m.Mode}
+	call := []byte(`{"jsonrpc":"2.0","method":"late","id":1}`)
+	if _, e := a.Answer(t.Context(), nil, call, &Exchange{}); !errors.Is(e, ErrMethodNotFound) {
+		t.Errorf("before: %v", e)
+	}
+	m.Add("late", PeerFunc(func(ctx context.Context, p Peer, _ struct{}) (any, error) {
+		if err := p.Call(ctx, "x", nil, nil); !errors.Is(err, ErrOneWay) {
+			t.Errorf("a quick method called: %v", err)
+		}
+		return 1, nil
+	}), Quick)
+	for range 2 {
+		if out, e := a.Answer(t.Context(), nil, call, &Exchange{}); e != nil {
+			t.Errorf("after: %s", out)
+		}
+	}
+}

@@ -86,10 +86,15 @@ func (m *Mux) All() iter.Seq2[string, Handler] {
 
 // Handle calls the handler of the method, or returns ErrMethodNotFound.
 func (m *Mux) Handle(ctx context.Context, req *Request) (any, error) {
-	if t := m.table.Load(); t != nil {
-		if e, ok := t.byName[req.Method]; ok {
-			return e.handler.Handle(ctx, req)
-		}
+	if h := m.find(req.Method); h != nil {
+		return h.Handle(ctx, req)
 	}
 	return nil, ErrMethodNotFound
+}
+
+func (m *Mux) find(method string) Handler {
+	if t := m.table.Load(); t != nil {
+		return t.byName[method].handler
+	}
+	return nil
 }
