@@ -34,9 +34,16 @@ type tally struct {
 	mu     sync.Mutex
 	passed map[string]map[string]int
 	all    map[string]map[string]int
+	broken map[string]*breach // by the rule's id
 }
 
-func (c *tally) count(r Rule, carrier string, good bool) {
+// A breach is a rule that did not hold.
+type breach struct {
+	rule Rule
+	over map[string][]string // what happened, and the carriers on which it did
+}
+
+func (c *tally) count(r Rule, carrier string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range []*map[string]map[string]int{&c.passed, &c.all} {
@@ -48,9 +55,18 @@ func (c *tally) count(r Rule, carrier string, good bool) {
 		}
 	}
 	c.all[r.Document()][carrier]++
-	if good {
+	if err == nil {
 		c.passed[r.Document()][carrier]++
+		return
 	}
+	if c.broken == nil {
+		c.broken = make(map[string]*breach)
+	}
+	if c.broken[r.ID] == nil {
+		c.broken[r.ID] = &breach{r, make(map[string][]string)}
+	}
+	b := c.broken[r.ID]
+	b.over[err.Error()] = append(b.over[err.Error()], carrier)
 }
 
 // workers is how many rules run at once on one carrier.
@@ -77,9 +93,17 @@ func TestConformance(t *testing.T) {
 	var counts tally
 	var wg sync.WaitGroup
 	for _, carrier := range Carriers { // no subtests: those run no more at once than there are processors, and most rules wait
-		wg.Go(func() { runAll(t, d, carrier, rules, &counts) })
+		wg.Go(func() { runAll(d, carrier, rules, &counts) })
 	}
 	wg.Wait()
+	for _, b := range sorted(counts.broken) {
+		var what strings.Builder
+		for err, carriers := range sorted(b.over) {
+			slices.Sort(carriers)
+			fmt.Fprintf(&what, "\n over  %s: %s", strings.Join(carriers, ", "), err)
+		}
+		t.Errorf("%s (%s)\n sends %s\n wants %s%s", b.rule.ID, b.rule.Source, printable(b.rule.Sends), printable(b.rule.Wants), what.String())
+	}
 	if err := d.Stop(); err != nil {
 		t.Errorf("parley demo ended with %v", err)
 	}
@@ -90,15 +114,11 @@ func TestConformance(t *testing.T) {
 }
 
 // runAll runs the rules of one carrier, a few at a time; those that wait for seconds all at once.
-func runAll(t *testing.T, d *Demo, carrier string, rules []Rule, counts *tally) {
+func runAll(d *Demo, carrier string, rules []Rule, counts *tally) {
 	queue := make(chan Rule)
 	var wg sync.WaitGroup
 	run := func(r Rule) {
-		err := r.check(d, carrier)
-		counts.count(r, carrier, err == nil)
-		if err != nil {
-			t.Errorf("%s over %s (%s)\n sends %s\n wants %s\n but   %v", r.ID, carrier, r.Source, printable(r.Sends), printable(r.Wants), err)
-		}
+		counts.count(r, carrier, r.check(d, carrier))
 	}
 	for range workers {
 		wg.Go(func() {

@@ -181,6 +181,46 @@ func timeRules() []Rule {
 	}, "sleep 100000")
 	rules[len(rules)-1].On = []string{TCP, WebSocket}
 	rules[len(rules)-1].slow = true
+	add("Times, timers", "unanswered-ask", "after 60 s our call is cancelled, and the ask ends with an error", func(d *Demo, w Wire) error {
+		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"ask","params":["x"]}`); err != nil {
+			return err
+		}
+		q, err := asked(w, "answer")
+		if err != nil {
+			return err
+		}
+		given := false
+		for start := time.Now(); ; {
+			message, err := recvWithin(w, 65*time.Second)
+			if err != nil {
+				return err
+			}
+			n, err := read(message)
+			if err != nil {
+				return err
+			}
+			if method := n.member("method"); method != nil {
+				id := n.member("params").member("id")
+				if method.text() != "$/cancelRequest" || n.member("id") != nil || id == nil || string(id.raw) != string(q.member("id").raw) {
+					return fmt.Errorf("this came: %s", short(n.raw))
+				}
+				given = true
+				continue
+			}
+			if took := time.Since(start); took < 59*time.Second || took > 64*time.Second {
+				return fmt.Errorf("it took %v", took)
+			}
+			if err := wellFormed(n); err != nil {
+				return err
+			}
+			if n.member("error") == nil || string(n.member("id").raw) != "1" || !given {
+				return fmt.Errorf("cancelled %t, then %s", given, short(n.raw))
+			}
+			return d.probe(w)
+		}
+	}, "ask, and no reply")
+	rules[len(rules)-1].On = []string{TCP, WebSocket}
+	rules[len(rules)-1].slow = true
 	rules = append(rules,
 		Rule{ID: "time/deadline/http", Source: "Times, timers", Sends: "sleep 100000", Wants: "200 and -31002 after 60 s", On: []string{HTTP}, slow: true, check: func(d *Demo, _ string) error {
 			return d.rawHTTP(request{body: `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[100000]}`}.text(), []response{answered(answer{id: "1", code: "-31002", data: "*"})}, 65*time.Second)
