@@ -112,7 +112,7 @@ func (r *Report) goals() []judged {
 	for _, g := range idleGoals {
 		for _, i := range r.Idle {
 			if i.Name == g.name {
-				all = append(all, judged{g.name + ", idle", fmt.Sprintf("<= %.1f KiB", g.rss/1024), fmt.Sprintf("%.1f KiB", i.RSS/1024), verdict(i.RSS <= g.rss)},
+				all = append(all, judged{g.name + ", idle", fmt.Sprintf("<= %.1f KiB", g.rss/1024), fmt.Sprintf("%.1f KiB", i.Fresh/1024), verdict(i.Fresh <= g.rss)},
 					judged{g.name + ", goroutines", "<= 1", digits(i.Goroutines), verdict(i.Goroutines < 1.01)})
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/creachadair/jrpc2/channel"
@@ -23,10 +25,11 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// Idle is what a server's connection costs while nothing goes over it. Each has answered one call before.
+// Idle is what a server's connection costs while nothing goes over it.
 type Idle struct {
 	Name       string  `json:"name"`
-	RSS        float64 `json:"rss"` // bytes for each connection
+	Fresh      float64 `json:"fresh"` // resident bytes of each connection that was just accepted
+	RSS        float64 `json:"rss"`   // the same after one call on each
 	Goroutines float64 `json:"goroutines"`
 	Error      string  `json:"error,omitempty"`
 }
@@ -51,10 +54,10 @@ type idler struct {
 
 func idlers() []idler {
 	const ethereumCall = `{"jsonrpc":"2.0","method":"math_subtract","params":[{"minuend":42,"subtrahend":23}],"id":1}`
-	server := ethereumServer()
+	server, parley := ethereumServer(), newParleyUse(false, false)
 	return []idler{
 		{"bare unix", rawServeSmall, nil, smallRequest},
-		{"parley unix", parleyUse{}.serve, nil, smallRequest},
+		{"parley unix", parley.serve, nil, smallRequest},
 		{"go.lsp.dev unix", golspServe(golspHandler), nil, smallRequest},
 		{"jrpc2 unix", func(c net.Conn) (func(), error) { return jrpc2Serve(channel.Line(c, c)), nil }, nil, smallRequest},
 		{"go-ethereum unix", func(c net.Conn) (func(), error) {
@@ -63,7 +66,7 @@ func idlers() []idler {
 		}, nil, ethereumCall},
 		{"parley WebSocket", nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if t, err := websocket.Upgrade(w, r, nil); err == nil {
-				parleyUse{}.serving(t)
+				parley.serving(t)
 			}
 		}), smallRequest},
 		{"go-ethereum WebSocket", nil, server.WebsocketHandler([]string{"*"}), ethereumCall},
@@ -129,18 +132,24 @@ func serveIdle(name string) {
 			if s.http != nil {
 				clients.Env = append(clients.Env, "BENCH_IDLE_UPGRADE=1")
 			}
-			stop, err := clients.StdinPipe()
+			in, err := clients.StdinPipe()
 			must(err)
 			out, err := clients.StdoutPipe()
 			must(err)
 			must(clients.Start())
-			_, err = io.ReadFull(out, make([]byte, 6)) // "ready\n"
+			each := func() float64 {
+				_, err := io.ReadFull(out, make([]byte, len(done)))
+				must(err)
+				time.Sleep(3 * time.Second) // goroutines that wait for more work leave
+				return float64(memory()-before) / idleConns
+			}
+			found.Fresh = each()
+			_, err = io.WriteString(in, "now call\n")
 			must(err)
-			time.Sleep(3 * time.Second) // goroutines that wait for more work leave
-			found.RSS = float64(memory()-before) / idleConns
+			found.RSS = each()
 			found.Goroutines = float64(runtime.NumGoroutine()-threads) / idleConns
 			must(json.NewEncoder(os.Stdout).Encode(found))
-			must(stop.Close())
+			must(in.Close())
 			_ = clients.Wait() // it has no more to say
 		}
 	}
@@ -171,56 +180,82 @@ func memory() int {
 	return resident * os.Getpagesize()
 }
 
-// dialIdle is the clients' process: it opens the connections, makes one call on each, and holds them until its input ends.
+// done is what the clients' process says after each step.
+const done = "done\n"
+
+// dialIdle is the clients' process: it opens the connections, makes one call on each when it is told to, and holds them until its
+// input ends.
 func dialIdle(what string) {
 	address, call, _ := strings.Cut(what, "\n")
-	ask := askLine
-	if os.Getenv("BENCH_IDLE_UPGRADE") != "" {
-		ask = askWebSocket
-	}
-	conns := make([]net.Conn, idleConns)
+	webSocket := os.Getenv("BENCH_IDLE_UPGRADE") != ""
+	conns := make([]*bufio.ReadWriter, idleConns)
 	for i := range conns {
 		conn, err := net.Dial("unix", address)
+		for errors.Is(err, syscall.EAGAIN) { // the server has not accepted as many yet as may wait
+			time.Sleep(time.Millisecond)
+			conn, err = net.Dial("unix", address)
+		}
 		must(err)
-		must(ask(conn, call))
-		conns[i] = conn
+		conns[i] = bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriterSize(conn, 512))
+		if webSocket {
+			must(upgrade(conns[i]))
+		}
 	}
-	fmt.Println("ready")
-	_, _ = io.Copy(io.Discard, os.Stdin) // until it is closed
+	fmt.Print(done)
+	commands := bufio.NewReader(os.Stdin)
+	_, err := commands.ReadString('\n')
+	must(err)
+	for _, conn := range conns {
+		if webSocket {
+			must(askFrame(conn, call))
+		} else {
+			must(askLine(conn, call))
+		}
+	}
+	fmt.Print(done)
+	_, _ = commands.ReadString('\n') // until it is closed
 	runtime.KeepAlive(conns)
 }
 
-func askLine(conn net.Conn, call string) error {
-	if _, err := io.WriteString(conn, call+"\n"); err != nil {
-		return err
-	}
-	return readUntil(bufio.NewReader(conn), '}')
+func askLine(conn *bufio.ReadWriter, call string) error {
+	_, _ = conn.WriteString(call + "\n") // Flush has the error
+	return answered(conn)
 }
 
-// askWebSocket does the client's part of a handshake and sends one short frame (RFC 6455, sections 4.1 and 5.2), without a library's buffers.
-func askWebSocket(conn net.Conn, call string) error {
-	in := bufio.NewReader(conn)
-	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"); err != nil {
+// upgrade does the client's part of a handshake (RFC 6455, section 4.1).
+func upgrade(conn *bufio.ReadWriter) error {
+	_, _ = conn.WriteString("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+	if err := conn.Flush(); err != nil {
 		return err
 	}
-	answer, err := http.ReadResponse(in, nil)
+	answer, err := http.ReadResponse(conn.Reader, nil)
 	if err != nil {
 		return err
 	}
 	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		return fmt.Errorf("%s: %w", answer.Status, err)
 	}
-	frame := []byte{0x81, 0x80 | byte(len(call)), 0, 0, 0, 0} // text, final, masked with zeros
-	if _, err := conn.Write(append(frame, call...)); err != nil {
-		return err
-	}
-	return readUntil(in, '}')
+	return nil
 }
 
-func readUntil(in *bufio.Reader, end byte) error {
-	answer, err := in.ReadString(end)
+// askFrame sends the call in one short frame, masked with zeros (RFC 6455, section 5.2).
+func askFrame(conn *bufio.ReadWriter, call string) error {
+	_, _ = conn.Write([]byte{0x81, 0x80 | byte(len(call)), 0, 0, 0, 0})
+	_, _ = conn.WriteString(call) // Flush has the error
+	return answered(conn)
+}
+
+// answered sends what was written and reads the answer to it.
+func answered(conn *bufio.ReadWriter) error {
+	if err := conn.Flush(); err != nil {
+		return err
+	}
+	answer, err := conn.ReadString('}')
 	if err == nil && !strings.Contains(answer, `"result":19`) {
 		err = fmt.Errorf("the answer is %s", answer)
+	}
+	if err == nil && conn.Reader.Buffered() > 0 { // the newline
+		_, err = conn.Discard(conn.Reader.Buffered())
 	}
 	return err
 }
@@ -229,12 +264,12 @@ func writeIdle(w io.Writer, all []Idle) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n## Idle connections\n\nServer only, %d connections, each after one call; resident memory and goroutines of one.\n\n| | RSS | goroutines |\n|---|--:|--:|\n", idleConns)
+	fmt.Fprintf(w, "\n## Idle connections\n\nServer only, %d connections; resident memory and goroutines of one.\n\n| | just accepted | after a call | goroutines |\n|---|--:|--:|--:|\n", idleConns)
 	for _, i := range all {
 		if i.Error != "" {
 			fmt.Fprintf(w, "| %s | failed: %s |\n", i.Name, i.Error)
 			continue
 		}
-		fmt.Fprintf(w, "| %s | %.1f KiB | %.1f |\n", i.Name, i.RSS/1024, i.Goroutines)
+		fmt.Fprintf(w, "| %s | %.1f KiB | %.1f KiB | %.1f |\n", i.Name, i.Fresh/1024, i.RSS/1024, i.Goroutines)
 	}
 }

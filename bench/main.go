@@ -23,12 +23,12 @@ func main() {
 		profiles = flag.String("profile", "", "write profiles of parley's entries into this `folder`")
 	)
 	flag.Parse()
-	if name := os.Getenv(idleServer); name != "" {
-		serveIdle(name)
+	if address := os.Getenv(idleClient); address != "" { // first: it has inherited the other
+		dialIdle(address)
 		return
 	}
-	if address := os.Getenv(idleClient); address != "" {
-		dialIdle(address)
+	if name := os.Getenv(idleServer); name != "" {
+		serveIdle(name)
 		return
 	}
 

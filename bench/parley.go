@@ -21,7 +21,7 @@ import (
 // come.
 func ours() []Entry {
 	var entries []Entry
-	for _, p := range []parleyUse{{}, {quick: true}, {own: true}, {quick: true, own: true}} {
+	for _, p := range []parleyUse{newParleyUse(false, false), newParleyUse(true, false), newParleyUse(false, true), newParleyUse(true, true)} {
 		open := half{serve: p.serve, ask: p.ask}.on(Pipe, Unix, TCP, Feed)
 		open[HTTPServer] = rawHTTP(p.handler(), smallRequest, rawBatch)
 		open[HTTP] = p.overHTTP
@@ -33,8 +33,8 @@ func ours() []Entry {
 		entries = append(entries, Entry{Name: p.name(), Role: Ours, Open: open})
 	}
 	return append(entries,
-		Entry{Name: "parley, inproc pipe", Role: Ours, Open: map[Carrier]func() (*Session, error){Memory: parleyUse{}.overInproc}},
-		Entry{Name: "parley, by hand", Role: Ours, Open: half{serve: parleyUse{quick: true}.serve, ask: parleyByHand}.on(UnixAlone)},
+		Entry{Name: "parley, inproc pipe", Role: Ours, Open: map[Carrier]func() (*Session, error){Memory: newParleyUse(false, false).overInproc}},
+		Entry{Name: "parley, by hand", Role: Ours, Open: half{serve: newParleyUse(true, false).serve, ask: parleyByHand}.on(UnixAlone)},
 	)
 }
 
@@ -42,6 +42,7 @@ func ours() []Entry {
 type parleyUse struct {
 	quick bool // handlers run on the goroutine that reads
 	own   bool // payloads have their own append and parse
+	mux   *jsonrpc.Mux
 }
 
 func (p parleyUse) name() string {
@@ -55,13 +56,13 @@ func (p parleyUse) name() string {
 	return name
 }
 
-func (p parleyUse) mux() *jsonrpc.Mux {
+func newParleyUse(quick, own bool) parleyUse {
 	var mode jsonrpc.Mode
-	if p.quick {
+	if quick {
 		mode = jsonrpc.Quick
 	}
 	mux := new(jsonrpc.Mux)
-	if p.own {
+	if own {
 		mux.Add("subtract", jsonrpc.Func(func(_ context.Context, in OwnPair) (OwnNumber, error) {
 			return OwnNumber(in.Minuend - in.Subtrahend), nil
 		}), mode)
@@ -71,19 +72,17 @@ func (p parleyUse) mux() *jsonrpc.Mux {
 		}), mode)
 	}
 	mux.Add("echo", jsonrpc.Func(func(_ context.Context, in jsonrpc.Raw) (jsonrpc.Raw, error) { return in, nil }), mode)
-	return mux
+	return parleyUse{quick, own, mux}
 }
 
 func (p parleyUse) answerer() *jsonrpc.Answerer {
-	mux := p.mux()
-	return &jsonrpc.Answerer{Handler: mux, Mode: mux.Mode, Cancellation: jsonrpc.CancelRequest}
+	return &jsonrpc.Answerer{Handler: p.mux, Mode: p.mux.Mode, Cancellation: jsonrpc.CancelRequest}
 }
 
 // serving starts a Conn that answers on t.
 func (p parleyUse) serving(t jsonrpc.Transport) *jsonrpc.Conn {
-	mux := p.mux()
 	c := jsonrpc.NewConn(t)
-	c.Handler, c.Mode, c.Cancellation = mux, mux.Mode, jsonrpc.CancelRequest
+	c.Handler, c.Mode, c.Cancellation = p.mux, p.mux.Mode, jsonrpc.CancelRequest
 	c.Start(context.Background())
 	return c
 }
@@ -173,7 +172,7 @@ func (p parleyUse) batch(ctx context.Context, peer parleyPeer) error {
 	return nil
 }
 
-func (p parleyUse) handler() http.Handler { return httprpc.Handler(p.mux()) }
+func (p parleyUse) handler() http.Handler { return httprpc.Handler(p.mux) }
 
 func (p parleyUse) overHTTP() (*Session, error) {
 	url, stop, err := serveHTTP(p.handler())
