@@ -69,14 +69,8 @@ func textOf(text jsonrpc.Raw) (string, bool) {
 	return string(out), err == nil
 }
 
-// compact removes the white space between the tokens of checked text, and keeps everything else.
-func compact(text jsonrpc.Raw) jsonrpc.Raw {
-	v := jsontext.Value(bytes.Clone(text))
-	if v.Compact() != nil {
-		return text // a schema that a codec does not like stays as it is
-	}
-	return jsonrpc.Raw(v)
-}
+// isStrict reports whether no object in text has a member twice.
+func isStrict(text jsonrpc.Raw) bool { return jsontext.Value(text).IsValid() }
 
 // canonical returns the text of RFC 8785, so that equal values have one digest.
 func canonical(text jsonrpc.Raw) ([]byte, error) {

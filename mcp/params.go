@@ -13,6 +13,14 @@ type params struct {
 
 	// Of _meta.
 	version, capabilities, clientInfo, logLevel, progressToken jsonrpc.Raw
+
+	twice bool // a member came more than once, so that others may read another one
+}
+
+// set keeps a member.
+func (p *params) set(place *jsonrpc.Raw, value jsonrpc.Raw) {
+	p.twice = p.twice || *place != nil
+	*place = value
 }
 
 // read finds the members in one pass.
@@ -20,22 +28,22 @@ func (p *params) read(text jsonrpc.Raw) {
 	members(text, func(name []byte, value jsonrpc.Raw) {
 		switch string(name) {
 		case "_meta":
-			p.meta = value
+			p.set(&p.meta, value)
 			p.readMeta(value)
 		case "name":
-			p.name = value
+			p.set(&p.name, value)
 		case "uri":
-			p.uri = value
+			p.set(&p.uri, value)
 		case "arguments":
-			p.arguments = value
+			p.set(&p.arguments, value)
 		case "cursor":
-			p.cursor = value
+			p.set(&p.cursor, value)
 		case "task":
-			p.task = value
+			p.set(&p.task, value)
 		case "inputResponses":
-			p.inputResponses = value
+			p.set(&p.inputResponses, value)
 		case "requestState":
-			p.requestState = value
+			p.set(&p.requestState, value)
 		}
 	})
 }
@@ -45,7 +53,7 @@ const reservedMeta = "io.modelcontextprotocol/"
 func (p *params) readMeta(text jsonrpc.Raw) {
 	members(text, func(name []byte, value jsonrpc.Raw) {
 		if string(name) == MetaProgressToken {
-			p.progressToken = value
+			p.set(&p.progressToken, value)
 			return
 		}
 		if len(name) <= len(reservedMeta) || string(name[:len(reservedMeta)]) != reservedMeta {
@@ -53,13 +61,13 @@ func (p *params) readMeta(text jsonrpc.Raw) {
 		}
 		switch string(name[len(reservedMeta):]) {
 		case "protocolVersion":
-			p.version = value
+			p.set(&p.version, value)
 		case "clientCapabilities":
-			p.capabilities = value
+			p.set(&p.capabilities, value)
 		case "clientInfo":
-			p.clientInfo = value
+			p.set(&p.clientInfo, value)
 		case "logLevel":
-			p.logLevel = value
+			p.set(&p.logLevel, value)
 		}
 	})
 }

@@ -169,6 +169,9 @@ func (s *Server) serve(ctx context.Context, n *Session, req *jsonrpc.Request) (a
 	}
 	r := &Request{server: s, rpc: req, Method: req.Method}
 	r.p.read(req.Params)
+	if r.p.twice {
+		return nil, invalidParams("a member comes twice")
+	}
 	if r.p.progressToken != nil && !isProgressToken(r.p.progressToken) {
 		return nil, invalidParams("progressToken is a string or an integer")
 	}

@@ -91,6 +91,9 @@ func (s *schema) validate(text jsonrpc.Raw) (err error) {
 // valueOf decodes a value. Integers keep all their digits as long as they fit into 64 bits: a number as text would count as a string
 // for the validator, and one with a large exponent would cost it a large computation.
 func valueOf(text jsonrpc.Raw) (any, error) {
+	if !isStrict(text) {
+		return nil, errors.New("a member comes twice")
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var value any
