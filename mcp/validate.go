@@ -212,28 +212,80 @@ func checkTree(root any) error {
 		states[at] = left
 		return nil
 	}
-	var each func(node any, at string) error
-	each = func(node any, at string) error {
-		if err := enter(node, at); err != nil {
+	return subschemas(root, "#", func(node map[string]any, at string) error {
+		if err := checkType(node["type"]); err != nil {
 			return err
 		}
-		switch node := node.(type) {
-		case map[string]any:
-			for key, sub := range node {
-				if err := each(sub, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(key)); err != nil {
+		return enter(node, at)
+	})
+}
+
+// subschemas visits a schema and all schemas in it.
+func subschemas(node any, at string, visit func(node map[string]any, at string) error) error {
+	m, ok := node.(map[string]any)
+	if !ok {
+		if _, ok := node.(bool); ok {
+			return nil
+		}
+		return fmt.Errorf("%s is no schema", at)
+	}
+	if err := visit(m, at); err != nil {
+		return err
+	}
+	for key, value := range m {
+		below := at + "/" + key
+		switch key {
+		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+			named, ok := value.(map[string]any)
+			if !ok {
+				return fmt.Errorf("%s is no object", below)
+			}
+			for name, sub := range named {
+				if err := subschemas(sub, below+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), visit); err != nil {
 					return err
 				}
 			}
-		case []any:
-			for i, sub := range node {
-				if err := each(sub, fmt.Sprintf("%s/%d", at, i)); err != nil {
+		case "allOf", "anyOf", "oneOf", "prefixItems", "items":
+			list, ok := value.([]any)
+			if !ok && key != "items" {
+				return fmt.Errorf("%s is no array", below)
+			}
+			if !ok {
+				list = []any{value}
+			}
+			for i, sub := range list {
+				place := fmt.Sprintf("%s/%d", below, i)
+				if !ok {
+					place = below
+				}
+				if err := subschemas(sub, place, visit); err != nil {
 					return err
 				}
+			}
+		case "additionalProperties", "additionalItems", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems",
+			"unevaluatedProperties", "contentSchema":
+			if err := subschemas(value, below, visit); err != nil {
+				return err
 			}
 		}
-		return nil
 	}
-	return each(root, "#")
+	return nil
+}
+
+// checkType holds the keyword type to the names that there are.
+func checkType(value any) error {
+	list, ok := value.([]any)
+	if !ok {
+		list = []any{value}
+	}
+	for _, one := range list {
+		switch one {
+		case nil, "null", "boolean", "object", "array", "number", "integer", "string":
+		default:
+			return fmt.Errorf("there is no type %v", one)
+		}
+	}
+	return nil
 }
 
 // pointed follows a JSON pointer in a fragment (RFC 6901, section 6).
