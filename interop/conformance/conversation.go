@@ -397,13 +397,13 @@ func logOrder(d *Demo, w Wire) error {
 }
 
 // logExact uses a demo of its own where one log is shared: a poisoned one would fail every other rule about it.
-func logExact(d *Demo, w Wire) error {
+func logExact(d *Demo, _ Wire) error {
 	own, err := d.child("demo", "--stdio")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = own.Close() }()
-	w = newStreamWire(own, false)
+	w := newStreamWire(own, false)
 	for i, params := range []string{`["\uD800"]`, `{"a":1,"a":2}`, `["\u0061\/"]`, `[1.0, 1E400]`, `{"\uDC00":1}`} {
 		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"log_event","params":`+params+`}`); err != nil {
 			return err

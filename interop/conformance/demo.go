@@ -36,14 +36,20 @@ type Demo struct {
 	idle   map[string][]Wire
 }
 
+// A syncBuffer keeps what a program says, and tells when there is more.
 type syncBuffer struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // guards text
 	text bytes.Buffer
+	more chan struct{} // may be nil
 }
 
 func (b *syncBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	select {
+	case b.more <- struct{}{}:
+	default:
+	}
 	return b.text.Write(p)
 }
 
@@ -222,6 +228,7 @@ type childStream struct {
 
 func (d *Demo) child(args ...string) (*childStream, error) {
 	c := &childStream{process: exec.Command(d.program, args...)}
+	c.log.more = make(chan struct{}, 1)
 	in, err := c.process.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -286,7 +286,7 @@ func httpRules() []Rule {
 
 	// Content-Encoding.
 	for _, v := range []string{"gzip", "deflate", "br", "zstd", "x-gzip", "compress", "foo", "gzip, identity"} {
-		add(rfc9110+"8.4", "coding/"+strings.ReplaceAll(v, ", ", "-"), is(415), request{body: good, header: []string{"Content-Encoding: " + v}})
+		add(rfc9110+"8.4", "coding/"+strings.ReplaceAll(v, ", ", "-"), response{status: 415, header: map[string]string{"Accept-Encoding": "identity"}}, request{body: good, header: []string{"Content-Encoding: " + v}})
 	}
 	add(rfc9110+"8.4", "coding/identity", served, request{body: good, header: []string{"Content-Encoding: identity"}})
 	add(rfc9110+"8.4", "coding/identity-upper", served, request{body: good, header: []string{"Content-Encoding: Identity"}})
@@ -411,6 +411,12 @@ func httpRules() []Rule {
 	rules = append(rules, Rule{ID: "http/expect/continue", Source: rfc9110 + "10.1.1", Sends: "Expect: 100-continue, the body after 100", Wants: "100, then 200", On: []string{HTTP}, check: expectContinue("100-continue")},
 		Rule{ID: "http/expect/continue-upper", Source: rfc9110 + "10.1.1", Sends: "Expect: 100-Continue, the body after 100", Wants: "100, then 200", On: []string{HTTP}, check: expectContinue("100-Continue")})
 	add(rfc9110+"10.1.1", "expect/body-at-once", response{status: 100, or: []int{200}}, request{header: []string{"Expect: 100-continue"}, body: good})
+	add(rfc9110+"10.1.1", "expect/ignored-in-1.0", response{status: 200, answer: served.answer}, request{line: "POST /rpc HTTP/1.0", header: []string{"Expect: 100-continue"}, body: good})
+	for name, q := range sorted(map[string]request{"405": {line: "DELETE /rpc HTTP/1.1"}, "415": {body: good, header: []string{"Content-Type: text/plain"}}, "404": {line: "GET /nope HTTP/1.1"}, "403": {body: good, header: []string{"Origin: null"}}, "406": {body: good, header: []string{"Accept: text/html"}}, "413": {header: []string{"Content-Type: application/json", "Content-Length: 5000000"}}, "204": {body: notification}}) {
+		status, _ := strconv.Atoi(name)
+		add(rfc9110+"6.6.1", "date/"+name, is(status).with("Date", " GMT"), q)
+		add("Reach, hosts and origins", "nosniff/"+name, is(status).with("X-Content-Type-Options", "nosniff"), q)
+	}
 	add(rfc9110+"10.1.1", "expect/unknown", response{status: 417}, request{header: []string{"Expect: 200-ok"}, body: good})
 	add(rfc9110+"10.1.1", "expect/wrong-type", is(415), request{header: []string{"Expect: 100-continue", "Content-Type: text/plain", "Content-Length: 44"}})
 	add(rfc9110+"10.1.1", "expect/wrong-method", refused, request{line: "PUT /rpc HTTP/1.1", header: []string{"Expect: 100-continue", "Content-Type: application/json", "Content-Length: 44"}})

@@ -125,7 +125,6 @@ func lifeRules() []Rule {
 		}})
 	}
 	const sleep = `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[800]}`
-	busy := answer{id: "2", code: "-31004", data: "*"}
 	for _, carrier := range []string{TCP, Unix, TCPHeader} {
 		drain("drain/"+carrier, carrier, "new calls -31004, the running one is answered, exit 0", func(d *Demo) error {
 			w, err := d.dial(carrier)
@@ -136,11 +135,7 @@ func lifeRules() []Rule {
 			if err := errors.Join(say(w, sleep), d.probe(w), d.process.Process.Signal(syscall.SIGTERM)); err != nil {
 				return err
 			}
-			time.Sleep(250 * time.Millisecond) // a signal has no answer to wait for
-			if err := say(w, `{"jsonrpc":"2.0","id":2,"method":"get_data"}`); err != nil {
-				return err
-			}
-			if err := errors.Join(expect(w, one(busy)), expect(w, one(ok("1", "800")))); err != nil {
+			if err := errors.Join(untilRefused(w), expect(w, one(ok("1", "800")))); err != nil {
 				return err
 			}
 			if _, err := d.dial(carrier); err == nil {
@@ -158,11 +153,7 @@ func lifeRules() []Rule {
 		if err := errors.Join(say(w, sleep), d.probe(w), d.process.Process.Signal(syscall.SIGTERM)); err != nil {
 			return err
 		}
-		time.Sleep(250 * time.Millisecond) // a signal has no answer to wait for
-		if err := say(w, `{"jsonrpc":"2.0","id":2,"method":"get_data"}`); err != nil {
-			return err
-		}
-		if err := errors.Join(expect(w, one(busy)), expect(w, one(ok("1", "800")))); err != nil {
+		if err := errors.Join(untilRefused(w), expect(w, one(ok("1", "800")))); err != nil {
 			return err
 		}
 		return closes(1001).do(w)
@@ -173,20 +164,24 @@ func lifeRules() []Rule {
 			return err
 		}
 		defer w.Close()
-		if _, err := io.WriteString(w.s, fill(request{body: sleep}.text(), d.web)); err != nil {
+		// The head of a stream comes at once, and shows that the call runs.
+		if _, err := io.WriteString(w.s, fill(request{header: []string{"Accept: text/event-stream"}, body: sleep}.text(), d.web)); err != nil {
 			return err
 		}
-		if err := d.post(HTTP, []byte(good), one(ok("1", data))); err != nil {
-			return err
-		}
-		if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
-			return err
-		}
-		r, err := w.read(http.MethodPost, patience)
+		_ = w.s.SetReadDeadline(time.Now().Add(patience))
+		r, err := http.ReadResponse(w.in, nil)
 		if err != nil {
 			return err
 		}
-		return answered(ok("1", "800")).check(r)
+		defer func() { _ = r.Body.Close() }() // its end is read below, or there was an error
+		if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		return checkEvents(&reply{r, body}, []string{ok("1", "800").String()})
 	})
 	rules = append(rules,
 		Rule{ID: "life/drain/too-long", Source: end, Sends: "SIGTERM while sleep 60000 runs", Wants: "-31004 after 15 s, exit 1", On: []string{TCP}, slow: true, check: tooLong},
@@ -204,6 +199,23 @@ func lifeRules() []Rule {
 		}})
 	}
 	return append(rules, tokenRules()...)
+}
+
+// untilRefused calls until the server says that it takes no more.
+func untilRefused(w Wire) error {
+	for start := time.Now(); time.Since(start) < patience; {
+		if err := say(w, `{"jsonrpc":"2.0","id":2,"method":"get_data"}`); err != nil {
+			return err
+		}
+		n, err := hear(w)
+		if err != nil {
+			return err
+		}
+		if ok("2", data).check(n) != nil {
+			return answer{id: "2", code: "-31004", data: "*"}.check(n)
+		}
+	}
+	return errors.New("new calls are still taken")
 }
 
 // exits runs a command line that must fail at once.
@@ -280,7 +292,13 @@ func tooLong(d *Demo, _ string) error {
 
 func secondSignal(d *Demo, _ string) error {
 	return sleeping(d, func(d *Demo, _ *streamWire) error {
-		time.Sleep(250 * time.Millisecond) // two signals at once may be one
+		for { // two signals at once may be one; the first is noticed when nobody is let in any more
+			w, err := d.dial(TCP)
+			if err != nil {
+				break
+			}
+			w.Close()
+		}
 		if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}

@@ -427,8 +427,10 @@ func overTLS(d *Demo, _ string) error {
 	}
 	defer func() { _ = c.process.Process.Kill(); _ = c.Close() }()
 	var web, stream string
-	for deadline := time.Now().Add(patience); stream == ""; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	for late := time.After(patience); stream == ""; {
+		select {
+		case <-c.log.more:
+		case <-late:
 			return fmt.Errorf("it does not say where it listens: %s", c.log.String())
 		}
 		for _, word := range strings.Fields(c.log.String()) {
@@ -467,7 +469,7 @@ func overTLS(d *Demo, _ string) error {
 		}
 		for _, p := range []*http.Protocols{protocols, protocols2} {
 			client := &http.Client{Transport: &http.Transport{TLSClientConfig: config.Clone(), Protocols: p, DisableKeepAlives: true}, Timeout: patience}
-			r, err := client.Post("https://"+web+"/rpc", "application/json", strings.NewReader(e.sends)) //nolint:noctx // the client has a timeout
+			r, err := client.Post("https://"+web+"/rpc", "application/json", strings.NewReader(e.sends))
 			if err != nil {
 				return fmt.Errorf("%s over https: %w", e.name, err)
 			}

@@ -226,6 +226,24 @@ func timeRules() []Rule {
 			return d.rawHTTP(request{body: `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[100000]}`}.text(), []response{answered(answer{id: "1", code: "-31002", data: "*"})}, 65*time.Second)
 		}},
 		Rule{ID: "time/partial-line", Source: "Times, timers", Sends: "half a line", Wants: "closed after 30 s", On: []string{TCP, Unix}, slow: true, check: partial(`{"jsonrpc":`)},
+		Rule{ID: "time/long-line", Source: answers4 + "too large, newline framing", Sends: "5 MiB without a newline, and no more", Wants: "-32600 once; closed after 30 s", On: []string{TCP, Unix}, slow: true, check: func(d *Demo, carrier string) error {
+			s, err := d.stream(carrier)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = s.Close() }()
+			w := newStreamWire(s, false)
+			if _, err := io.WriteString(s, strings.Repeat("x", 5<<20)); err != nil {
+				return err
+			}
+			if err := expect(w, one(fault("null", -32600))); err != nil {
+				return err
+			}
+			if _, err := w.recv(34 * time.Second); err == nil || strings.Contains(err.Error(), "timeout") {
+				return fmt.Errorf("not closed: %v", err)
+			}
+			return nil
+		}},
 		Rule{ID: "time/partial-header", Source: "Times, timers", Sends: "half a header", Wants: "closed after 30 s", On: []string{TCPHeader}, slow: true, check: partial("Content-Le")},
 		Rule{ID: "time/partial-body", Source: "Times, timers", Sends: "half a body", Wants: "closed after 30 s", On: []string{TCPHeader}, slow: true, check: partial("Content-Length: 44\r\n\r\n{")},
 		Rule{ID: "time/http-not-cancelled", Source: cancelling, Sends: "$/cancelRequest by POST", Wants: "204, and a call of somebody else goes on", On: []string{HTTP}, check: func(d *Demo, _ string) error {

@@ -67,7 +67,7 @@ func handshakeRules() []Rule {
 		q.header = append(q.header, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
 		return q
 	}())
-	version := response{status: 426, or: []int{400}, header: map[string]string{"Sec-Websocket-Version": "13"}}
+	version := response{status: 426, header: map[string]string{"Sec-Websocket-Version": "13", "Upgrade": "websocket"}}
 	for _, v := range []string{"0", "7", "8", "12", "14", "130", "1", "x", "-13", "13.0", "013"} {
 		add("4.4", "version/"+v, version, upgrade("Sec-WebSocket-Version", v))
 	}

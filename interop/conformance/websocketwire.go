@@ -165,6 +165,7 @@ func (d *Demo) dialWebSocket(address string) (*socketWire, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = r.Body.Close() }() // a 101 has none
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		return nil, fmt.Errorf("the handshake brought %s", r.Status)
 	}
