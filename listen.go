@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -208,7 +209,10 @@ func (l *Listener) Answering(a *jsonrpc.Answerer, version jsonrpc.Version) {
 }
 
 // A Server is what a Listener has bound: a set of services that start and stop together.
-type Server struct{ services []Service }
+type Server struct {
+	services []Service
+	stopping atomic.Bool // Shutdown has begun
+}
 
 // Targets tells where callers find the services, in the order of Listen, with the ports that were really taken.
 func (s *Server) Targets() []Target {
@@ -258,6 +262,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 // endAll ends the other services after the first one has ended.
 func (s *Server) endAll(ctx context.Context, err error) {
+	if s.stopping.Load() {
+		return // whoever called Shutdown hears what was cut
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if err != nil {
@@ -269,6 +276,7 @@ func (s *Server) endAll(ctx context.Context, err error) {
 // Shutdown takes no more connections, answers new requests with "shutting down", and waits until the running ones are done
 // or ctx ends; then it cuts them off and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopping.Store(true)
 	errs := make([]error, len(s.services))
 	var wg sync.WaitGroup
 	for i, service := range s.services {

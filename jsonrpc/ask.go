@@ -36,6 +36,7 @@ type Asker struct {
 	batches [][]*waiter // batches that wait, oldest first
 	spare   []*waiter   // to be used again. Not a package's pool: a channel belongs to the synctest bubble that made it
 	count   int
+	calls   uint64 // ever
 	last    uint64 // the newest of our own ids
 	sweeper *time.Timer
 	armed   bool
@@ -54,7 +55,8 @@ type waiter struct {
 	streams bool // wants the notifications about it
 
 	// Guarded by the Asker's mu.
-	waiting bool // is in the table
+	waiting bool   // is in the table
+	order   uint64 // counts the calls
 	touched int64
 	events  []*Request
 }
@@ -185,6 +187,8 @@ func (k *Asker) reserve(ctx context.Context, id ID, method string, streams bool)
 		k.others[id] = w
 	}
 	k.count++
+	k.calls++
+	w.order = k.calls
 	w.waiting, w.touched = true, k.now
 	if w.timed && !k.armed {
 		k.armed = true
@@ -460,14 +464,14 @@ func (k *Asker) waiting() []*waiter {
 			all = append(all, w)
 		}
 	}
-	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.id.n, b.id.n) })
 	for _, w := range k.others {
 		all = append(all, w)
 	}
+	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.order, b.order) })
 	return all
 }
 
-// Pending returns the ids of the calls that wait, those with ids of their own last.
+// Pending returns the ids of the calls that wait, oldest first.
 func (k *Asker) Pending() []ID {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -312,8 +312,8 @@ func (c *Conn) takeRequest(ctx context.Context, m *message, payload []byte) erro
 		return nil
 	}
 	defer c.discard(t)
-	if t.ordered {
-		return fmt.Errorf("jsonrpc: more than %d bytes of notifications wait: %w", c.Limits.NotifyBytes, ErrBusy)
+	if j.req.IsNotification() { // which nobody could be told of
+		return fmt.Errorf("jsonrpc: too many notifications wait: %w", ErrBusy)
 	}
 	c.answer(appendRefusal(c.answers(), &j.req, m.version, faultBusy))
 	return nil

@@ -105,7 +105,7 @@ func TestQuickAnswersGoOutBeforeTheEnd(t *testing.T) {
 func TestFrameErrors(t *testing.T) {
 	s := newScripted()
 	c := NewConn(s)
-	serving(specMux())(c)
+	c.Handler, c.Mode = specMux(), func(string) Mode { return Quick } // so that the answers come in order
 	s.reads <- scriptedRead{err: &FrameError{Answer: ErrInvalidRequest, Err: ErrTooLarge}}
 	s.reads <- scriptedRead{payload: `{"jsonrpc":"2.0","method":"sum","params":[1],"id":1}`}
 	c.Start(t.Context())

@@ -55,7 +55,7 @@ func ExampleFunc() {
 	// Output:
 	// 19
 	// 19
-	// Invalid params (-32602) {"pointer":"/subtrahend","reason":"is required"}
+	// Invalid params (-32602) {"pointer":"/1","reason":"subtrahend is required"}
 	// Invalid params (-32602) {"pointer":"/subtrahend","reason":"want integer in range, got string"}
 }
 

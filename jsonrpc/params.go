@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -241,7 +242,12 @@ func (p *params) decodeStruct(text Raw, ptr any) *ParamFault {
 		return fault
 	}
 	for i := range p.fields {
-		if f := &p.fields[i]; f.Required && !given[i] {
+		f := &p.fields[i]
+		switch {
+		case !f.Required || given[i]:
+		case text != nil && text[0] == '[':
+			return &ParamFault{"/" + strconv.Itoa(i), f.Name + " is required"}
+		default:
 			return &ParamFault{pointerTo([]byte(f.Name)), "is required"}
 		}
 	}
@@ -354,6 +360,11 @@ func (p *params) set(v reflect.Value, i int, text Raw) *ParamFault {
 	case reflect.Int:
 		if n, ok := compactInt(text); ok {
 			v.SetInt(int64(n))
+			return nil
+		}
+		// 5.0 and 5e0 are integers too (JSON Schema 2020-12, Validation, section 6.1.1); the codec takes none of them.
+		if x, err := strconv.ParseFloat(string(text), 64); err == nil && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			v.SetInt(int64(x))
 			return nil
 		}
 	case reflect.Float64:

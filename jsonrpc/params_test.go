@@ -73,7 +73,8 @@ func TestParams(t *testing.T) {
 		{"untagged by name", shown[untagged](), `{"minuend":1,"subtrahend":2,"id":"x","httpPort":80}`, `{Minuend:1 Subtrahend:2 ID:x HTTPPort:80}`},
 		{"large numbers", shown[twoNumbers](), `[9223372036854775807,-9223372036854775808]`, `{Minuend:9223372036854775807 Subtrahend:-9223372036854775808}`},
 
-		{"one too few", shown[twoNumbers](), `[42]`, fault("/subtrahend", "is required")},
+		{"one too few", shown[twoNumbers](), `[42]`, fault("/1", "subtrahend is required")},
+		{"integers in other letters", shown[twoNumbers](), `[5.0,-3e1]`, `{Minuend:5 Subtrahend:-30}`},
 		{"one too many", shown[twoNumbers](), `[42,23,1]`, fault("/2", "want at most 2 params")},
 		{"none", shown[twoNumbers](), ``, fault("/minuend", "is required")},
 		{"null params", shown[twoNumbers](), `null`, fault("/minuend", "is required")},
@@ -123,7 +124,7 @@ func TestParams(t *testing.T) {
 		}](), `[1]`, fault("/0/x", "want something nicer")},
 		{"codec's own by name", shown[formatted](), `{"at":"2026-01-02T03:04:05Z","for":"90"}`, `{At:2026-01-02 03:04:05 +0000 UTC For:90}`},
 		{"codec's own by position", shown[formatted](), `["2026-01-02T03:04:05Z","90"]`, `{At:2026-01-02 03:04:05 +0000 UTC For:90}`},
-		{"codec's own, missing", shown[formatted](), `["2026-01-02T03:04:05Z"]`, fault("/for", "is required")},
+		{"codec's own, missing", shown[formatted](), `["2026-01-02T03:04:05Z"]`, fault("/1", "for is required")},
 		{"not a time", shown[formatted](), `["yesterday","1"]`, fault("/at", "want time, got string")},
 	}
 	for _, tt := range tests {

@@ -133,8 +133,9 @@ func (p *parser) next() *message {
 // fields are the members of an envelope as they were found.
 type fields struct {
 	jsonrpc, id, method, params, result, err span
-	twice, idTwice                           bool // a member came again
-	loneName, loneID, loneMethod             bool // an escaped lone surrogate in it
+	twice, idTwice                           bool                // a member came again
+	loneName, loneID, loneMethod             bool                // an escaped lone surrogate in it
+	others                                   map[string]struct{} // names that mean nothing here
 }
 
 // envelope reads the object at b[i] and judges it.
@@ -253,7 +254,21 @@ func (p *parser) name(b []byte, i int, f *fields) (*span, int, error) {
 	if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
 		return nil, i, s.fail(i, "expected a colon")
 	}
-	return f.named(name), i + 1, nil
+	field := f.named(name)
+	if field == nil {
+		f.unknown(string(name))
+	}
+	return field, i + 1, nil
+}
+
+// unknown notes a member that means nothing here, but must not come twice either: another reader may know it.
+func (f *fields) unknown(name string) {
+	if f.others == nil {
+		f.others = map[string]struct{}{}
+	}
+	_, before := f.others[name]
+	f.twice = f.twice || before
+	f.others[name] = struct{}{}
 }
 
 // named returns the field for a member name, in exact case, or nil for an unknown one.

@@ -75,7 +75,8 @@ func TestEnvelope(t *testing.T) {
 
 		// Members.
 		{"unknown member", `{"jsonrpc":"2.0","method":"echo","params":[1],"extra":{"a":[1]},"id":1}`, echoed(`[1]`, `1`)},
-		{"unknown member twice", `{"jsonrpc":"2.0","method":"echo","params":[1],"x":1,"x":2,"id":1}`, echoed(`[1]`, `1`)},
+		{"unknown member twice", `{"jsonrpc":"2.0","method":"echo","params":[1],"x":1,"\u0078":2,"id":1}`, invalidFor("1")},
+		{"two unknown members", `{"jsonrpc":"2.0","method":"echo","params":[1],"x":1,"X":2,"id":1}`, echoed(`[1]`, `1`)},
 		{"upper case is another member", `{"jsonrpc":"2.0","METHOD":"echo","id":1}`, invalidFor("1")},
 		{"upper case beside the real one", `{"jsonrpc":"2.0","method":"echo","Method":"x","params":[1],"id":1}`, echoed(`[1]`, `1`)},
 		{"long s is another member", `{"jsonrpc":"2.0","method":"echo","param\u017f":[2],"params":[1],"id":1}`, echoed(`[1]`, `1`)},
