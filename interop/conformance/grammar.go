@@ -155,9 +155,9 @@ func textRules() []payload {
 	add("8.1", "bom-after", good+"\ufeff", bad)
 	add("8.1", "bom-batch", "\ufeff["+good+"]", bad)
 	add("8.1", "bom-alone", "\ufeff", bad)
-	add("8.1", "utf16le", utf16(good, false), bad)
-	add("8.1", "utf16be", utf16(good, true), bad)
-	add("8.1", "utf16le-bom", "\xff\xfe"+utf16(good, false), bad)
+	add("8.1", "utf16le", twoBytes(good, false), bad)
+	add("8.1", "utf16be", twoBytes(good, true), bad)
+	add("8.1", "utf16le-bom", "\xff\xfe"+twoBytes(good, false), bad)
 	add("8.1", "latin1-before", "\xe9"+good, bad)
 	add("8.1", "cut-after", good+"\xc3", bad)
 	for name, text := range sorted(map[string]string{
@@ -203,8 +203,8 @@ func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	}
 }
 
-// utf16 spreads ASCII over two bytes a letter.
-func utf16(text string, big bool) string {
+// twoBytes spreads ASCII over two bytes a letter.
+func twoBytes(text string, big bool) string {
 	var b strings.Builder
 	for i := range len(text) {
 		if big {

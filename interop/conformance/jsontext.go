@@ -14,6 +14,7 @@ type node struct {
 	kind  byte // { [ " t f n, or 0 for a number
 	raw   []byte
 	names []string
+	spelt [][]byte // the names as they came
 	kids  []*node
 }
 
@@ -111,8 +112,10 @@ func (r *reader) items(n *node) {
 	for r.space(); r.text[r.at] != '}' && r.text[r.at] != ']'; r.space() {
 		if n.kind == '{' {
 			var name string
-			_ = json.Unmarshal(r.str(), &name) // valid already
+			spelt := r.str()
+			_ = json.Unmarshal(spelt, &name) // valid already
 			n.names = append(n.names, name)
+			n.spelt = append(n.spelt, spelt)
 			r.space()
 			r.at++ // the colon
 			r.space()
