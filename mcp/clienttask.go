@@ -40,6 +40,12 @@ func (c *Client) CancelTask(ctx context.Context, id string) error {
 func (c *Client) awaitTask(ctx context.Context, t *Task, o *CallOptions) (*ToolResult, error) {
 	answered := map[string]bool{}
 	id := t.ID
+	if t.Status.Final() && t.Result == nil && t.Error == nil { // over so soon that the answer does not hold the outcome
+		var err error
+		if t, err = c.GetTask(ctx, id); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		if o != nil && o.OnTask != nil {
 			o.OnTask(t)

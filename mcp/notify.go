@@ -165,7 +165,7 @@ func (s *Server) listen(ctx context.Context, r *Request) (any, error) {
 		return nil, nil
 	}
 	filter := member(r.rpc.Params, "notifications")
-	l := &listener{owner: s.principal(ctx), queue: noteQueue{wake: make(chan struct{}, 1)}}
+	l := &listener{owner: r.owner(ctx), queue: noteQueue{wake: make(chan struct{}, 1)}}
 	if !isObject(filter) || filter.Decode(&l.filter) != nil {
 		return nil, invalidParams("notifications is an object of what to listen to")
 	}

@@ -51,6 +51,9 @@ type ServerOptions struct {
 	// TaskTTL is how long a task is kept, and the most a client gets. Zero means 1 h.
 	TaskTTL time.Duration
 
+	// TaskPoll is how often clients are asked to look how their tasks are. Zero means 500 ms.
+	TaskPoll time.Duration
+
 	// Experimental and Extensions go into the capabilities, beside what the server itself offers.
 	Experimental map[string]Settings
 	Extensions   map[string]Settings
@@ -109,6 +112,9 @@ func NewServer(info Implementation, o *ServerOptions) *Server {
 	}
 	if s.opts.TaskTTL <= 0 {
 		s.opts.TaskTTL = time.Hour
+	}
+	if s.opts.TaskPoll <= 0 {
+		s.opts.TaskPoll = 500 * time.Millisecond
 	}
 	if s.opts.StateKey == nil {
 		s.opts.StateKey = make([]byte, 32)

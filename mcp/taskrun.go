@@ -75,6 +75,7 @@ type runningTask struct {
 	owner   string
 	ext     bool     // the extension, not the core of 2025-11-25
 	session *Session // of a core task
+	born    Task     // as it began
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when the task is final
 
@@ -93,7 +94,8 @@ var errTaskCancelled = errors.New("mcp: the client cancelled the task")
 func (k *taskKeeper) begin(ctx context.Context, r *Request, ttl time.Duration, end context.CancelCauseFunc) (*runningTask, error) {
 	now := time.Now()
 	t := &runningTask{keeper: k, owner: r.owner(ctx), ext: r.version.Modern(), session: r.session, cancel: end, done: make(chan struct{}),
-		task: Task{ID: newID(), Status: TaskWorking, Created: now, Updated: now, TTL: ttl, PollInterval: pollInterval}}
+		task: Task{ID: newID(), Status: TaskWorking, Created: now, Updated: now, TTL: ttl, PollInterval: k.s.opts.TaskPoll}}
+	t.born = t.task
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -108,9 +110,6 @@ func (k *taskKeeper) begin(ctx context.Context, r *Request, ttl time.Duration, e
 	}
 	return t, nil
 }
-
-// pollInterval is how often a client is asked to look.
-const pollInterval = 500 * time.Millisecond
 
 // owner is whose tasks a request may see: the caller's, and those of its session where callers have no name.
 func (r *Request) owner(ctx context.Context) string {
@@ -201,7 +200,7 @@ func (t *runningTask) ask(ctx context.Context, r *Request, qs []Question, wire m
 		return nil, jsonrpc.ErrOneWay
 	}
 	related := append([]byte(`{"_meta":{"`+MetaRelatedTask+`":{"taskId":`), mustEncode(t.task.ID)...)
-	related = append(related, `}}`...)
+	related = append(related, `}}}`...)
 	tagged := make(map[string]InputRequest, len(wire))
 	for key, in := range wire {
 		params := append([]byte{}, related...)

@@ -169,7 +169,7 @@ func (t *runningTask) stop(cause error) bool {
 
 // createdTask is the answer to a call that became a task.
 func (s *Server) createdTask(r *Request, t *runningTask) (any, error) {
-	task := t.snapshot()
+	task := &t.born // it may be over by now; its answer still says how it began
 	if t.ext {
 		return &modernResult{s: s, body: mustEncode(task.ext(false)), kind: ResultTask}, nil
 	}
