@@ -50,7 +50,7 @@ type ClientOptions struct {
 	// OverHTTP holds tools to the rules of headers: those with wrong x-mcp-header are dropped from lists. The carrier sets it.
 	OverHTTP bool
 
-	// Limits of the conversation that [Connect] opens.
+	// Limits of the conversation that [Connect] opens. Events is 65,536 when zero.
 	Limits jsonrpc.Limits
 
 	// Report gets what nobody else hears: failed handlers, dropped tools and messages. Nil drops it.
@@ -117,8 +117,14 @@ func Connect(ctx context.Context, t jsonrpc.Transport, info Implementation, o *C
 func (c *Client) Attach(conn *jsonrpc.Conn) {
 	conn.Handler, conn.Mode, conn.Related, conn.Open = c, Mode, Related, Open
 	conn.Cancellation, conn.Limits, conn.Report = Cancellation, c.opts.Limits, c.opts.Report
+	if conn.Limits.Events == 0 {
+		conn.Limits.Events = maxEvents
+	}
 	conn.Quiet = true
 }
+
+// maxEvents is how many notifications about one call may wait: progress and changes come in bursts.
+const maxEvents = 65_536
 
 // Close ends the conversation.
 func (c *Client) Close() error {

@@ -105,7 +105,7 @@ var ErrListenEnded = errors.New("mcp: the server ended the subscription")
 
 // Listen hears of the changes in the filter until ctx ends, the conversation does, or on returns an error, which it then returns. on runs
 // on the caller's goroutine, and first gets a Change with method NotifyAcknowledged when the server has begun to tell. A legacy server is asked for each
-// resource. In the modern era several may run at once, each heard separately; up to 256 changes may wait for on.
+// resource. In the modern era several may run at once, each heard separately. Up to 65,536 changes may wait for on; in the legacy era what finds no room is dropped, as it says only "look again".
 func (c *Client) Listen(ctx context.Context, f Filter, on func(Change) error) error {
 	if c.Version().Modern() {
 		return c.listenModern(ctx, f, on)
@@ -159,7 +159,7 @@ func changeOf(req *jsonrpc.Request) (Change, bool) {
 }
 
 func (c *Client) listenLegacy(ctx context.Context, f Filter, on func(Change) error) error {
-	w := &watcher{filter: f, changes: make(chan Change, 256)}
+	w := &watcher{filter: f, changes: make(chan Change, 4096)}
 	c.mu.Lock()
 	c.watch[w] = struct{}{}
 	c.mu.Unlock()

@@ -2,6 +2,8 @@ package mcp_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +20,7 @@ func serve(t testing.TB, s *mcp.Server) jsonrpc.Transport {
 	there := &tap{Transport: end, t: t}
 	var done sync.WaitGroup
 	done.Go(func() {
-		if err := s.Serve(context.WithoutCancel(t.Context()), there); err != nil {
+		if err := s.Serve(context.WithoutCancel(t.Context()), there); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("Serve: %v", err)
 		}
 	})
