@@ -77,6 +77,7 @@ type Server struct {
 	templates registry[*template]
 	prompts   registry[*prompt]
 	skills    skillSet
+	schemas   schemaCache
 
 	spoken   [V20260728 + 1]bool
 	prefix   []byte // how each modern result begins

@@ -63,7 +63,8 @@ func typedTool[In, Out any](s *Server, t Tool, f func(context.Context, *Request,
 		t.InputSchema, complete = made.text, made.complete
 	}
 	structured := isStructured(out)
-	if structured && t.OutputSchema == nil && out.Kind() != reflect.Interface {
+	derivedOutput := structured && t.OutputSchema == nil && out.Kind() != reflect.Interface
+	if derivedOutput {
 		t.OutputSchema = schemaOf(out).text
 	}
 	decode := jsonrpc.Func(func(_ context.Context, in In) (In, error) { return in, nil })
@@ -89,10 +90,8 @@ func typedTool[In, Out any](s *Server, t Tool, f func(context.Context, *Request,
 	if complete {
 		made.input = nil
 	}
-	if !own && structured && t.OutputSchema != nil && !reflect.TypeFor[Out]().Implements(reflect.TypeFor[error]()) {
-		if derived := schemaOf(out); string(derived.text) == string(t.OutputSchema) {
-			made.output = nil // true by construction
-		}
+	if derivedOutput {
+		made.output = nil // true by construction
 	}
 	return made, nil
 }
@@ -188,7 +187,7 @@ func (s *Server) newTool(t Tool, f ToolFunc) (*tool, error) {
 	if t.InputSchema == nil {
 		t.InputSchema = jsonrpc.Raw(`{"type":"object","additionalProperties":false}`)
 	}
-	input, err := compileSchema(t.InputSchema)
+	input, err := s.schemas.compile(t.InputSchema)
 	if err != nil {
 		return nil, fmt.Errorf("mcp: tool %q: input schema: %w", t.Name, err)
 	}
@@ -199,9 +198,14 @@ func (s *Server) newTool(t Tool, f ToolFunc) (*tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: tool %q: %w", t.Name, err)
 	}
+	if t.Meta != nil || t.Icons != nil { // the rest cannot fail to be written
+		if _, err := encode(t); err != nil {
+			return nil, fmt.Errorf("mcp: tool %q: %w", t.Name, err)
+		}
+	}
 	made := &tool{Tool: t, call: f, input: input, headers: headers}
 	if t.OutputSchema != nil {
-		if made.output, err = compileSchema(t.OutputSchema); err != nil {
+		if made.output, err = s.schemas.compile(t.OutputSchema); err != nil {
 			return nil, fmt.Errorf("mcp: tool %q: output schema: %w", t.Name, err)
 		}
 		made.flat = made.output.isObject

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -19,6 +20,35 @@ type schema struct {
 	resolved *jsonschema.Resolved
 	isObject bool // type is object
 	open     bool // lets everything pass
+}
+
+// A schemaCache keeps what was compiled: many tools have the same schema, and a form comes again with each answer to it.
+type schemaCache struct {
+	mu   sync.Mutex // guards what follows
+	seen map[string]*schema
+}
+
+// maxSchemas bounds the cache.
+const maxSchemas = 1000
+
+func (c *schemaCache) compile(text jsonrpc.Raw) (*schema, error) {
+	c.mu.Lock()
+	found := c.seen[string(text)]
+	c.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	made, err := compileSchema(text)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil || len(c.seen) >= maxSchemas {
+		c.seen = map[string]*schema{}
+	}
+	c.seen[string(text)] = made
+	return made, nil
 }
 
 // What a schema may cost.
