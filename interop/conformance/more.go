@@ -298,6 +298,21 @@ func pressureRules() []Rule {
 			return slowReader(d, carrier)
 		}},
 		{ID: "pressure/notifications", Source: queues, Sends: "300 sleeps, then 12 MiB of notifications that wait behind them", Wants: "the connection ends; a WebSocket with 1013", On: []string{TCP, Unix, WebSocket, TCPHeader}, check: floodOfNotifications},
+		{ID: "pressure/gone", Source: "Bad input, client gone", Sends: "4,096 sleeps; then their connections are reset (TCP) or cut (WebSocket)", Wants: "all places are free again within 1 s", On: []string{TCP, WebSocket}, slow: true, check: func(d *Demo, carrier string) error {
+			return ownDemo(func(d *Demo) error {
+				if err := gone(d, carrier); err != nil {
+					return err
+				}
+				sum := []byte(`{"jsonrpc":"2.0","id":1,"method":"sum","params":[1]}`)
+				var err error
+				for start := time.Now(); time.Since(start) < time.Second; {
+					if err = d.post(HTTP, sum, one(ok("1", "1"))); err == nil {
+						return nil
+					}
+				}
+				return fmt.Errorf("a second later: %w", err)
+			})(d, carrier)
+		}},
 		{ID: "pressure/open-brackets", Source: "Limits, attacks", Sends: "4 MiB of [ on 8 connections", Wants: "-32600, alive", On: []string{TCP, WebSocket, HTTP}, check: func(d *Demo, carrier string) error {
 			var wg sync.WaitGroup
 			errs := make([]error, 8)
@@ -352,6 +367,38 @@ func fullProcess(d *Demo) error {
 		return fmt.Errorf("%d refused so far: %w", busy, err)
 	}
 	return within(2*time.Second, func() error { return d.post(HTTP, []byte(good), one(ok("1", data))) })
+}
+
+// gone fills all places of a process, leaves without a word, and sees whether they are free.
+func gone(d *Demo, carrier string) error {
+	for range 16 {
+		w, err := d.dial(carrier)
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		for range 256 {
+			if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[30000]}`); err != nil {
+				return err
+			}
+		}
+		if err := d.probe(w); err != nil {
+			return err
+		}
+		if s, ok := w.(*streamWire); ok {
+			if tcp, ok := s.s.(*net.TCPConn); ok {
+				defer func() { _ = tcp.SetLinger(0) }() // runs before the Close above, and makes a reset of it
+			}
+		}
+	}
+	sum := []byte(`{"jsonrpc":"2.0","id":1,"method":"sum","params":[1]}`)
+	var err error
+	for start := time.Now(); time.Since(start) < patience; {
+		if err = d.post(HTTP, sum, want{status: http.StatusTooManyRequests}); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("not all places were taken: %w", err)
 }
 
 func slowReader(d *Demo, carrier string) error {

@@ -159,6 +159,10 @@ func connectionRules() []Rule {
 	for _, v := range []string{"HTTP/3.0", "HTTP/9.9", "HTTP/0.9"} {
 		bytes(rfc9110+"15.6.6", "version/"+v[5:], post("POST /rpc "+v), response{status: 505, or: []int{400}, after: "closed"})
 	}
+	upgrade := []string{"Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"}
+	bytes(rfc9110+"7.8", "upgrade/ignored-in-1.0", request{line: "POST /rpc HTTP/1.0", header: upgrade, body: good}.text(), response{status: 200, answer: served.answer})
+	bytes(rfc9110+"7.8", "upgrade/get-1.0", request{line: "GET /rpc HTTP/1.0", header: upgrade}.text(), response{status: 405, or: []int{400, 426}, header: map[string]string{"Upgrade": ""}})
+	bytes(rfc9110+"7.8", "upgrade/without-connection", request{header: []string{"Upgrade: foo"}, body: good}.text(), served)
 	for name, line := range sorted(map[string]string{"lower": "POST /rpc http/1.1", "no-version": "POST /rpc", "no-target": "POST HTTP/1.1", "no-method": " /rpc HTTP/1.1", "one-digit": "POST /rpc HTTP/1", "letters": "POST /rpc HTTP/x.y", "space-target": "POST /r pc HTTP/1.1", "bad-method": "PO(ST /rpc HTTP/1.1", "bad-target": "POST rpc HTTP/1.1", "control-target": "POST /rpc\x01 HTTP/1.1", "bad-escape": "POST /%zz HTTP/1.1", "two-digits": "POST /rpc HTTP/1.10", "word": "hello", "json": good}) {
 		bytes(rfc9112+"3", "line/"+name, post(line), response{status: 400, or: []int{505, 404}})
 	}
