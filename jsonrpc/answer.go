@@ -111,7 +111,6 @@ type job struct {
 	// On a Conn, where the payload outlives the read.
 	task    task
 	payload []byte
-	msgs    []message // a batch
 }
 
 // origin is what a Request knows of where it came from.
@@ -129,6 +128,7 @@ var jobs = sync.Pool{New: func() any { return new(job) }}
 // tooBigToKeep is the size of a buffer that goes to the collector instead of a pool.
 const tooBigToKeep = 8 << 20
 
+// free gives a job back.
 func (j *job) free() {
 	poison(j.payload)
 	if cap(j.payload) > tooBigToKeep {
@@ -137,17 +137,19 @@ func (j *job) free() {
 	if cap(j.out) > tooBigToKeep {
 		j.out = nil
 	}
-	if cap(j.msgs) > 256 {
-		j.msgs = nil
-	}
 	if cap(j.parser.msgs) > 256 {
 		j.parser.msgs = nil
 	}
-	j.req = Request{}
+	j.clear()
 	j.task = task{}
+	jobs.Put(j)
+}
+
+// clear makes a job ready for the next request.
+func (j *job) clear() {
+	j.req = Request{}
 	j.origin = origin{}
 	j.ctx, j.run, j.mode, j.handler = nil, nil, 0, nil
-	jobs.Put(j)
 }
 
 // Answer handles one payload on the calling goroutine and appends the response to dst; nothing is appended when there is nothing

@@ -46,9 +46,11 @@ type Conn struct {
 	cause  error                   // why it ended, or nil
 	stop   context.CancelCauseFunc // ends the handlers' contexts; nil until they are served
 	served bool
-	done   chan struct{} // closed when Serve has returned
 
-	parser  parser // the reader's, and what follows too
+	serving sync.WaitGroup // for Serve to return
+	unwatch func() bool    // lets go of Serve's context
+
+	job     *job   // the reader's, and what follows too; nil while nothing is to be read
 	held    *Burst // answers of quick methods that wait for the end of what was read; nil for none
 	garbage int    // in a row
 	rubbish int    // its bytes
@@ -56,7 +58,7 @@ type Conn struct {
 
 // NewConn makes a Conn on t, which it owns from now on. It starts nothing.
 func NewConn(t Transport) *Conn {
-	return &Conn{t: t, done: make(chan struct{})}
+	return &Conn{t: t}
 }
 
 // begin makes both halves ready, once the fields are set.
@@ -98,29 +100,43 @@ func (c *Conn) claim() {
 		panic("jsonrpc: a Conn is served once")
 	}
 	c.served = true
+	c.serving.Add(1)
 }
 
+// serve keeps next to nothing on its stack while it reads, nor does read: an idle connection is to fit into the smallest one.
 func (c *Conn) serve(ctx context.Context) error {
-	defer close(c.done)
-	if ctx.Done() != nil {
-		defer context.AfterFunc(ctx, func() { c.fail(context.Cause(ctx)) })()
-	}
+	handlers := c.open(ctx)
+	err := c.read(handlers)
+	return c.over(handlers, err)
+}
+
+// open returns the context of the handlers.
+func (c *Conn) open(ctx context.Context) context.Context {
 	handlers, stop := context.WithCancelCause(ctx)
-	defer stop(ErrClosed)
+	if ctx.Done() != nil {
+		c.unwatch = context.AfterFunc(ctx, func() { c.fail(context.Cause(ctx)) })
+	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.stop = stop
 	if c.cause != nil {
 		stop(c.cause)
 	}
-	c.mu.Unlock()
+	return handlers
+}
 
-	err := c.read(handlers)
+// over ends what Serve has begun, after err has ended the reading, and returns what Serve does.
+func (c *Conn) over(handlers context.Context, err error) error {
+	defer c.serving.Done()
 	if errors.Is(err, io.EOF) {
 		c.asker.Fail(ErrClosed) // nothing can be answered any more, but what runs may finish
 		c.linger(handlers)
 		err = ErrClosed
 	}
 	c.fail(err)
+	if c.unwatch != nil {
+		c.unwatch()
+	}
 	if c.held != nil { // answers that nobody will get
 		c.held.free()
 		c.held = nil
@@ -143,30 +159,41 @@ func (c *Conn) serve(ctx context.Context) error {
 func (c *Conn) read(ctx context.Context) error {
 	for {
 		payload, more, err := c.t.Read()
-		if err == nil {
-			if err := c.take(ctx, payload); err != nil {
-				return err
-			}
-		} else if frame, ok := errors.AsType[*FrameError](err); ok {
-			c.report("frame", frame)
-			if frame.Answer != nil && !c.Quiet {
-				c.answer(AppendError(c.answers(), c.Version, NullID, frame.Answer))
-			}
-			if frame.Final {
-				_ = c.release() // it ends anyway
-				c.flushFor(farewell)
-				return frame
-			}
+		if err != nil {
+			err = c.unreadable(err)
 		} else {
-			_ = c.release() // answers to what was read before
-			return fmt.Errorf("jsonrpc: read: %w", err)
+			err = c.take(ctx, payload)
 		}
-		if c.held != nil && (!more || len(c.held.Bytes) > 64<<10) {
-			if err := c.release(); err != nil {
-				return err
-			}
+		if err == nil && c.held != nil && (!more || len(c.held.Bytes) > 64<<10) {
+			err = c.release()
+		}
+		if c.job != nil && (!more || err != nil) {
+			c.job.free()
+			c.job = nil
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// unreadable returns nil if reading goes on behind err.
+func (c *Conn) unreadable(err error) error {
+	frame, ok := errors.AsType[*FrameError](err)
+	if !ok {
+		_ = c.release() // answers to what was read before
+		return fmt.Errorf("jsonrpc: read: %w", err)
+	}
+	c.report("frame", frame)
+	if frame.Answer != nil && !c.Quiet {
+		c.answer(AppendError(c.answers(), c.Version, NullID, frame.Answer))
+	}
+	if frame.Final {
+		_ = c.release() // it ends anyway
+		c.flushFor(farewell)
+		return frame
+	}
+	return nil
 }
 
 // farewell is how long a last answer may take to be written.
@@ -210,15 +237,18 @@ func (c *Conn) answer(dst []byte) {
 
 // take handles one payload.
 func (c *Conn) take(ctx context.Context, payload []byte) error {
-	p := &c.parser
-	if e := c.parse(p, payload); e != nil {
+	if c.job == nil {
+		c.job = jobs.Get().(*job)
+	}
+	j := c.job
+	if e := c.parse(&j.parser, payload); e != nil {
 		return c.refuseAll(payload, e)
 	}
 	c.garbage, c.rubbish = 0, 0
-	if p.batch {
-		return c.takeBatch(ctx, payload)
+	if j.parser.batch {
+		return c.takeBatch(ctx, j, payload)
 	}
-	m := &p.msgs[0]
+	m := &j.parser.msgs[0]
 	switch m.kind {
 	case kindResponse, kindBadResponse:
 		c.takeResponse(&c.asker, m, payload)
@@ -229,7 +259,7 @@ func (c *Conn) take(ctx context.Context, payload []byte) error {
 		}
 		return c.refuseOne(payload, m)
 	}
-	return c.takeRequest(ctx, m, payload)
+	return c.takeRequest(ctx, j, m, payload)
 }
 
 // refuseAll answers a payload in which there is no message.
@@ -267,40 +297,43 @@ func (c *Conn) countGarbage(payload []byte) error {
 }
 
 // takeRequest answers a quick request at once, and puts another in line.
-func (c *Conn) takeRequest(ctx context.Context, m *message, payload []byte) error {
-	j := jobs.Get().(*job)
+func (c *Conn) takeRequest(ctx context.Context, j *job, m *message, payload []byte) error {
 	c.prepare(j, m, payload, &c.exchange)
-	if c.isCancel(&j.req) {
+	switch e := c.refuse(&j.req); {
+	case c.isCancel(&j.req):
 		c.cancelNamed(j.req.Params)
-		j.free()
-		return nil
-	}
-	if j.req.IsNotification() && c.Related != nil {
-		if id, ok := c.Related(&j.req); ok && c.asker.event(id, &j.req) {
-			j.free()
-			return nil
-		}
-	}
-	if e := c.refuse(&j.req); e != nil {
+	case c.isAboutACall(&j.req):
+	case e != nil:
 		c.answer(appendRefusal(c.answers(), &j.req, m.version, e))
-		j.free()
-		return nil
-	}
-	if j.mode&Quick != 0 {
+	case j.mode&Quick != 0:
 		j.ctx = ctx
 		out, _ := c.execute(j, m.version, c.answers())
 		c.answer(out)
-		after := j.origin.after != nil
-		if after {
+		if j.origin.after != nil {
 			if err := c.release(); err != nil {
 				return err
 			}
+			c.finish(j)
 		}
-		c.finish(j)
-		j.free()
-		return nil
+	default:
+		return c.enqueue(ctx, j, m, payload)
 	}
+	j.clear() // the next message finds it as new
+	return nil
+}
 
+// isAboutACall hands a notification to the call of ours that it is about, and reports whether there is one that wants it.
+func (c *Conn) isAboutACall(req *Request) bool {
+	if c.Related == nil || !req.IsNotification() {
+		return false
+	}
+	id, ok := c.Related(req)
+	return ok && c.asker.event(id, req)
+}
+
+// enqueue puts a request in line.
+func (c *Conn) enqueue(ctx context.Context, j *job, m *message, payload []byte) error {
+	c.job = nil                                   // from now on it is the request's
 	j.payload = append(j.payload[:0], payload...) // what was read is the transport's again soon
 	j.req.Params = m.params.of(j.payload)
 	c.active.Add(1)
@@ -365,10 +398,9 @@ func (c *Conn) discard(t *task) {
 }
 
 // takeBatch delivers the responses of a batch, and puts the rest in line.
-func (c *Conn) takeBatch(ctx context.Context, payload []byte) error {
-	msgs := c.parser.msgs
-	rest := msgs[:0]
-	for _, m := range msgs {
+func (c *Conn) takeBatch(ctx context.Context, j *job, payload []byte) error {
+	rest := j.parser.msgs[:0]
+	for _, m := range j.parser.msgs {
 		switch {
 		case m.kind == kindResponse || m.kind == kindBadResponse:
 			c.takeResponse(&c.asker, &m, payload)
@@ -377,19 +409,15 @@ func (c *Conn) takeBatch(ctx context.Context, payload []byte) error {
 			rest = append(rest, m)
 		}
 	}
-	if cap(msgs) > 256 {
-		c.parser.msgs = nil
-	}
 	if len(rest) == 0 {
 		return nil
 	}
-	j := jobs.Get().(*job)
+	c.job = nil // from now on it is the batch's
 	j.payload = append(j.payload[:0], payload...)
-	j.msgs = append(j.msgs[:0], rest...)
 	c.active.Add(1)
 	t := &j.task
 	*t = task{job: j, size: len(payload), waits: true}
-	t.batch = c.newBatch(ctx, j.payload, j.msgs, &c.exchange)
+	t.batch = c.newBatch(ctx, j.payload, rest, &c.exchange)
 	if t.batch.slow() == 0 { // all quick: here and now
 		c.answer(t.batch.run(c.answers(), nil))
 		c.discard(t)
@@ -472,7 +500,7 @@ func (c *Conn) Close() error {
 	served := c.served
 	c.mu.Unlock()
 	if served {
-		<-c.done
+		c.serving.Wait()
 	}
 	return nil
 }
