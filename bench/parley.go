@@ -132,7 +132,7 @@ func (p parleyUse) call(peer jsonrpc.Peer) Op {
 	if p.own {
 		return func(ctx context.Context) error {
 			var got OwnNumber
-			if err := peer.Call(ctx, "subtract", &OwnPair{minuend, subtrahend}, &got); err != nil {
+			if err := peer.Call(ctx, "subtract", OwnPair{minuend, subtrahend}, &got); err != nil {
 				return err
 			}
 			return checkDifference(int(got))
@@ -153,7 +153,7 @@ func (p parleyUse) batch(ctx context.Context, peer parleyPeer) error {
 	items := make([]jsonrpc.Item, batchSize)
 	for i := range items {
 		if p.own {
-			items[i] = jsonrpc.Item{Method: "subtract", Params: &OwnPair{minuend, subtrahend}, Result: &own[i]}
+			items[i] = jsonrpc.Item{Method: "subtract", Params: OwnPair{minuend, subtrahend}, Result: &own[i]}
 		} else {
 			items[i] = jsonrpc.Item{Method: "subtract", Params: Pair{minuend, subtrahend}, Result: &numbers[i]}
 		}

@@ -31,7 +31,7 @@ func checkDifference(got int) error {
 type OwnPair Pair
 
 // AppendJSON adds the object to dst.
-func (p *OwnPair) AppendJSON(dst []byte) ([]byte, error) {
+func (p OwnPair) AppendJSON(dst []byte) ([]byte, error) {
 	dst = strconv.AppendInt(append(dst, `{"minuend":`...), int64(p.Minuend), 10)
 	dst = strconv.AppendInt(append(dst, `,"subtrahend":`...), int64(p.Subtrahend), 10)
 	return append(dst, '}'), nil
