@@ -134,12 +134,15 @@ func envelopeRules() []payload {
 		"id": {`{"jsonrpc":"2.0","id":7,"method":"update","id":7}`, "null"}, "id-other": {`{"jsonrpc":"2.0","id":7,"method":"update","id":8}`, "null"}, "id-null": {`{"jsonrpc":"2.0","id":7,"method":"update","id":null}`, "null"}, "id-bad-second": {`{"jsonrpc":"2.0","id":7,"id":{},"method":"update"}`, "null"}, "id-escaped": {`{"jsonrpc":"2.0","id":7,"\u0069d":7,"method":"update"}`, "null"}, "id-nulls": {`{"jsonrpc":"2.0","id":null,"method":"update","id":null}`, "null"},
 		"jsonrpc": {`{"jsonrpc":"2.0","jsonrpc":"2.0","id":7,"method":"update"}`, "7"}, "jsonrpc-other": {`{"jsonrpc":"1.0","jsonrpc":"2.0","id":7,"method":"update"}`, "7"}, "jsonrpc-other-second": {`{"jsonrpc":"2.0","jsonrpc":"1.0","id":7,"method":"update"}`, "7"}, "jsonrpc-string-id": {`{"jsonrpc":"2.0","jsonrpc":"2.0","id":"s","method":"update"}`, `"s"`},
 		"params": {`{"jsonrpc":"2.0","id":7,"method":"update","params":[],"params":[]}`, "7"}, "params-other": {`{"jsonrpc":"2.0","id":7,"method":"update","params":[],"params":{}}`, "7"}, "params-null": {`{"jsonrpc":"2.0","id":7,"method":"update","params":[],"params":null}`, "7"}, "params-nulls": {`{"jsonrpc":"2.0","id":7,"method":"update","params":null,"params":null}`, "7"}, "params-no-id": {`{"jsonrpc":"2.0","method":"update","params":[],"params":[]}`, "null"}, "method-no-id": {`{"jsonrpc":"2.0","method":"update","method":"update"}`, "null"}, "jsonrpc-no-id": {`{"jsonrpc":"2.0","jsonrpc":"2.0","method":"update"}`, "null"},
-		"everything": {`{"jsonrpc":"2.0","id":7,"method":"update","jsonrpc":"2.0","id":7,"method":"update"}`, "null"},
+		"unknown": {`{"jsonrpc":"2.0","x":1,"x":2,"id":7,"method":"update"}`, "7"}, "unknown-same": {`{"jsonrpc":"2.0","x":1,"x":1,"id":7,"method":"update"}`, "7"}, "unknown-escaped": {`{"jsonrpc":"2.0","x":1,"\u0078":2,"id":7,"method":"update"}`, "7"}, "unknown-apart": {`{"x":{},"jsonrpc":"2.0","id":"s","method":"update","params":[],"x":{}}`, `"s"`}, "unknown-empty": {`{"":1,"jsonrpc":"2.0","id":7,"method":"update","":2}`, "7"}, "unknown-no-id": {`{"jsonrpc":"2.0","x":1,"x":2,"method":"update"}`, "null"}, "unknown-of-many": {`{"jsonrpc":"2.0",` + manyMembers(300) + `,"member7":1,"id":7,"method":"update"}`, "7"}, "unknown-null": {`{"jsonrpc":"2.0","x":null,"x":null,"id":7,"method":"update"}`, "7"}, "unknown-pair": {`{"jsonrpc":"2.0","\ud83d\ude00":1,"😀":2,"id":7,"method":"update"}`, "7"}, "everything": {`{"jsonrpc":"2.0","id":7,"method":"update","jsonrpc":"2.0","id":7,"method":"update"}`, "null"},
 	}) {
 		add(twice, "twice/"+name, c[0], invalid(c[1]))
 	}
 	add(limits2, "twice/in-params-unread", `{"jsonrpc":"2.0","id":7,"method":"echo","params":{"a":1,"a":2}}`, one(ok("7", `{"a":1,"a":2}`)))
 	add(limits2, "twice/in-unknown", `{"jsonrpc":"2.0","id":7,"method":"get_data","x":{"a":1,"a":2}}`, one(ok("7", data)))
+
+	add(twice, "twice/unknown-in-batch", `[{"jsonrpc":"2.0","x":1,"x":2,"id":7,"method":"update"},{"jsonrpc":"2.0","x":1,"id":8,"method":"update"},{"jsonrpc":"2.0","x":1,"id":9,"method":"update"}]`, array(fault("7", -32600), ok("8", "null"), ok("9", "null")))
+	add(twice, "twice/other-case-is-other", `{"jsonrpc":"2.0","x":1,"X":2,"id":7,"method":"update"}`, one(ok("7", "null")))
 
 	// Order of members.
 	add(rfc8259+"4", "order/reversed", `{"params":[1],"method":"echo","id":7,"jsonrpc":"2.0"}`, one(ok("7", "[1]")))

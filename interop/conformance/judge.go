@@ -44,18 +44,15 @@ func judgeOne(n *node) []answer {
 	if n.kind != '{' {
 		return []answer{fault("null", -32600)}
 	}
-	known := make(map[string]*node)
+	known := make(map[string]*node) // and the unknown ones, which must not come twice either
 	twice, idTwice, loneName := false, false, false
 	for i, name := range n.names {
 		loneName = loneName || isLone(n.spelt[i])
-		switch name {
-		case "jsonrpc", "id", "method", "params", "result", "error":
-			if known[name] != nil {
-				twice = true
-				idTwice = idTwice || name == "id"
-			}
-			known[name] = n.kids[i]
+		if known[name] != nil {
+			twice = true
+			idTwice = idTwice || name == "id"
 		}
+		known[name] = n.kids[i]
 	}
 	id, method, params := known["id"], known["method"], known["params"]
 	if method == nil && (known["result"] != nil || known["error"] != nil) {

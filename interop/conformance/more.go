@@ -427,7 +427,7 @@ func floodOfNotifications(d *Demo, carrier string) error {
 	}
 	defer w.Close()
 	for range 300 { // 256 run; what waits in line holds up all behind it
-		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[9000]}`); err != nil {
+		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[60000]}`); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,16 @@ func paramsRules() []payload {
 	good(rfc8259+"6", "point-zero", "subtract", `[42.0,23]`, "19")
 	good(rfc8259+"6", "negatives", "subtract", `[-42,-23]`, "-19")
 
+	const integer = "JSON Schema 2020-12, Validation, section 6.1.1" // what rpc.discover calls an integer
+	good(integer, "integer/point-zero", "sleep", `[5.0]`, "5")
+	good(integer, "integer/named", "sleep", `{"ms":5.00}`, "5")
+	good(integer, "integer/exponent", "sleep", `[1e1]`, "10")
+	good(integer, "integer/minus-zero", "sleep", `[-0.0]`, "0")
+	good(integer, "integer/fraction-and-exponent", "sleep", `[0.5e1]`, "5")
+	good(integer, "integer/negative-exponent", "sleep", `[50e-1]`, "5")
+	bad("integer/fraction", "sleep", `[1e-1]`, "/0")
+	bad("integer/past-int64", "sleep", `[1e400]`, "/0")
+
 	bad("none-of-two", "subtract", `[]`, "/0")
 	bad("one-of-two", "subtract", `[42]`, "/1")
 	bad("three-of-two", "subtract", `[42,23,1]`, "/2")
