@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,13 +178,16 @@ func (c *Client) capabilities(v Version) ClientCapabilities {
 			caps.Elicitation.URL = &Mark{}
 		}
 	}
-	if v.HasExtensions() {
-		caps.Extensions = map[string]Settings{}
-		for name, settings := range c.opts.Extensions {
-			caps.Extensions[name] = settings
+	if v.HasExtensions() || v.HasCoreTasks() { // the last legacy revision tolerates them
+		all := maps.Clone(c.opts.Extensions)
+		if all == nil {
+			all = map[string]Settings{}
 		}
-		if _, set := caps.Extensions[ExtensionTasks]; !set && !c.opts.NoTasks {
-			caps.Extensions[ExtensionTasks] = Settings{}
+		if v.HasExtensions() && !c.opts.NoTasks {
+			all[ExtensionTasks] = Settings{}
+		}
+		if len(all) > 0 {
+			caps.Extensions = all
 		}
 	}
 	return caps

@@ -128,8 +128,10 @@ var results = map[string]string{
 }
 
 // extensions are the methods that no core schema knows in the modern era.
-var extensions = []string{mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel, mcp.NotifyTask, mcp.MethodTasksResult,
-	mcp.MethodSkillsList, mcp.MethodSkillsGet, mcp.MethodDirectoryRead}
+var extensions = []string{mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel, mcp.NotifyTask, mcp.MethodTasksResult}
+
+// skillMethods are those that none knows at all.
+var skillMethods = []string{mcp.MethodSkillsList, mcp.MethodSkillsGet, mcp.MethodDirectoryRead}
 
 // A tap is a transport whose messages are judged.
 type tap struct {
@@ -222,7 +224,7 @@ func (p *tap) judgeRequest(msg *jsonrpc.Message, text []byte, modern bool, legac
 	if modern {
 		v = mcp.V20260728
 	}
-	if v == 0 || v.Modern() && slices.Contains(extensions, msg.Method) {
+	if v == 0 || v.Modern() && slices.Contains(extensions, msg.Method) || slices.Contains(skillMethods, msg.Method) {
 		return
 	}
 	j := judgeOf(p.t, v)
@@ -263,6 +265,8 @@ func (p *tap) judgeResponse(msg *jsonrpc.Message, text []byte, method string, v 
 	_ = json.Unmarshal(msg.Result, &kind)
 	name := results[method]
 	switch {
+	case slices.Contains(skillMethods, method):
+		name = "Result"
 	case kind.ResultType == mcp.ResultTask, v.Modern() && slices.Contains(extensions, method):
 		name = "Result"
 	case kind.ResultType == mcp.ResultInputRequired:

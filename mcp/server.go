@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -433,19 +434,19 @@ func (s *Server) capabilitiesFor(v Version, n *Session) ServerCapabilities {
 	if tasks && v.HasCoreTasks() && n != nil {
 		c.Tasks = &TasksCapability{List: &Mark{}, Cancel: &Mark{}, Requests: &TasksRequests{Tools: &TasksTools{Call: &Mark{}}}}
 	}
-	if v.HasExtensions() {
-		c.Extensions = map[string]Settings{}
-		for name, settings := range s.opts.Extensions {
-			c.Extensions[name] = settings
+	if v.HasExtensions() || v.HasCoreTasks() { // the last legacy revision tolerates them
+		all := maps.Clone(s.opts.Extensions)
+		if all == nil {
+			all = map[string]Settings{}
 		}
-		if tasks {
-			c.Extensions[ExtensionTasks] = Settings{}
+		if tasks && v.HasExtensions() {
+			all[ExtensionTasks] = Settings{}
 		}
 		if s.skills.offered.Load() {
-			c.Extensions[ExtensionSkills] = s.skills.settings()
+			all[ExtensionSkills] = s.skills.settings()
 		}
-		if len(c.Extensions) == 0 {
-			c.Extensions = nil
+		if len(all) > 0 {
+			c.Extensions = all
 		}
 	}
 	return c
