@@ -6,7 +6,10 @@ import (
 )
 
 // A lane decides which handler of a Conn runs when: requests at once, up to a bound; notifications one at a time in wire
-// order, and nothing that came after one before it is done. Its goroutines are reused, and leave when there is nothing to do.
+// order, and nothing that came after one before it is done.
+//
+// Its goroutines take one task after the other. Only one is woken at a time, and it wakes the next before it begins, if there
+// is more to do: short handlers then share a few goroutines, while a slow one delays nobody.
 type lane struct {
 	run     func(*task)
 	most    int // requests at once
@@ -20,7 +23,8 @@ type lane struct {
 	queued    int  // bytes of notifications in line
 	running   int  // requests; those that wait for their peer do not count
 	notifying bool // an ordered notification runs
-	parked    []chan *task
+	waking    bool // a goroutine was woken and has not looked yet
+	parked    []chan struct{}
 	retire    *time.Timer
 	used      bool // since the timer was set
 	closed    bool
@@ -43,12 +47,12 @@ const parkedAtMost = 64
 // parkTime is how long they wait.
 const parkTime = time.Second
 
-// push puts t in line and starts what may start. It reports false when the line is full. It never waits.
+// push puts t in line. It reports false when the line is full. It never waits.
 func (l *lane) push(t *task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.waits {
-		if l.requests >= l.pending {
+		if l.requests+l.running >= l.pending+l.most { // what may run counts as if it ran already
 			return false
 		}
 		l.requests++
@@ -59,73 +63,88 @@ func (l *lane) push(t *task) bool {
 		l.queued += t.size
 	}
 	l.queue = append(l.queue, t)
-	l.start()
+	l.wake()
 	return true
 }
 
-// start runs everything at the head of the line that may run. The lock is held.
-func (l *lane) start() {
-	for l.head < len(l.queue) {
-		t := l.queue[l.head]
-		if l.notifying || (t.waits && l.running >= l.most) {
-			return
-		}
-		l.queue[l.head] = nil
-		l.head++
-		if l.head == len(l.queue) {
-			l.queue, l.head = l.queue[:0], 0
-			if cap(l.queue) > 256 {
-				l.queue = nil
-			}
-		}
-		if t.waits {
-			l.requests--
-			l.running++
-		} else {
-			l.queued -= t.size
-		}
-		l.notifying = t.ordered
-		l.hand(t)
-	}
+// runnable reports whether the task at the head of the line may run. The lock is held.
+func (l *lane) runnable() bool {
+	return l.head < len(l.queue) && !l.notifying && (!l.queue[l.head].waits || l.running < l.most)
 }
 
-// hand gives t to a parked goroutine, or to a new one. The lock is held.
-func (l *lane) hand(t *task) {
-	l.used = true
-	if n := len(l.parked); n > 0 {
-		c := l.parked[n-1]
-		l.parked = l.parked[:n-1]
-		c <- t // holds one, and is empty
+// next takes the task at the head of the line, if it may run. The lock is held.
+func (l *lane) next() *task {
+	if !l.runnable() {
+		return nil
+	}
+	t := l.queue[l.head]
+	l.queue[l.head] = nil
+	if l.head++; l.head == len(l.queue) {
+		l.queue, l.head = l.queue[:0], 0
+		if cap(l.queue) > 256 {
+			l.queue = nil
+		}
+	}
+	if t.waits {
+		l.requests--
+		l.running++
+	} else {
+		l.queued -= t.size
+	}
+	l.notifying = t.ordered
+	return t
+}
+
+// wake sends a goroutine to look at the line, unless one is on its way or there is nothing to do. The lock is held.
+func (l *lane) wake() {
+	if l.waking || !l.runnable() {
 		return
 	}
-	l.workers.Go(func() { l.work(t) })
+	l.waking, l.used = true, true
+	if n := len(l.parked); n > 0 {
+		l.parked[n-1] <- struct{}{} // holds one, and is empty
+		l.parked = l.parked[:n-1]
+		return
+	}
+	l.workers.Go(l.work)
 }
 
-// work runs t, and then others for as long as there are any.
-func (l *lane) work(t *task) {
-	var next chan *task
-	for t != nil {
+// work runs tasks for as long as there are any, and waits a while for more.
+func (l *lane) work() {
+	var woken chan struct{}
+	l.mu.Lock()
+	l.waking = false
+	for {
+		t := l.next()
+		if t == nil {
+			if l.closed || len(l.parked) >= parkedAtMost {
+				break
+			}
+			if woken == nil {
+				woken = make(chan struct{}, 1)
+			}
+			if l.parked = append(l.parked, woken); len(l.parked) == 1 {
+				l.arm()
+			}
+			l.mu.Unlock()
+			_, more := <-woken
+			l.mu.Lock()
+			if !more {
+				break
+			}
+			l.waking = false
+			continue
+		}
+		l.wake()
+		l.mu.Unlock()
 		waits := t.waits
 		l.run(t) // t may be in use again afterwards
 		l.mu.Lock()
 		if waits {
 			l.running--
 		}
-		l.start()
-		if l.closed || len(l.parked) >= parkedAtMost {
-			l.mu.Unlock()
-			return
-		}
-		if next == nil {
-			next = make(chan *task, 1)
-		}
-		l.parked = append(l.parked, next)
-		if len(l.parked) == 1 {
-			l.arm()
-		}
-		l.mu.Unlock()
-		t = <-next
 	}
+	l.mu.Unlock()
 }
 
 // arm sets the timer that sends parked goroutines home. The lock is held.
@@ -158,7 +177,7 @@ func (l *lane) goHome() {
 func (l *lane) pass() {
 	l.mu.Lock()
 	l.notifying = false
-	l.start()
+	l.wake()
 	l.mu.Unlock()
 }
 
@@ -166,7 +185,7 @@ func (l *lane) pass() {
 func (l *lane) leave() {
 	l.mu.Lock()
 	l.running--
-	l.start()
+	l.wake()
 	l.mu.Unlock()
 }
 
