@@ -195,7 +195,7 @@ func serveHTTP(h http.Handler) (url string, stop func(), err error) {
 		return "", nil, err
 	}
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	go s.Serve(l)
+	go func() { _ = s.Serve(l) }() // until stop
 	return "http://" + l.Addr().String(), func() { s.Close() }, nil
 }
 

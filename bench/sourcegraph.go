@@ -13,7 +13,7 @@ import (
 // sourcegraphRPC is github.com/sourcegraph/jsonrpc2. It has no batches.
 func sourcegraphRPC() []Entry {
 	connect := func(conn net.Conn) *sourcegraph.Conn {
-		return sourcegraph.NewConn(context.Background(), sourcegraph.NewBufferedStream(conn, sourcegraph.PlainObjectCodec{}),
+		return sourcegraph.NewConn(context.Background(), sourcegraph.NewPlainObjectStream(conn),
 			sourcegraph.HandlerWithError(sourcegraphHandle).SuppressErrClosed(), sourcegraph.SetLogger(log.New(io.Discard, "", 0))) // it logs the end
 	}
 	return []Entry{{"sourcegraph", Peer, half{
