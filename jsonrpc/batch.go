@@ -28,9 +28,59 @@ type batchRun struct {
 
 // answerBatch runs the messages and appends the array of responses to dst, nothing if there is none.
 func (a *Answerer) answerBatch(ctx context.Context, dst, payload []byte, msgs []message, onDone func(), x *Exchange) []byte {
+	if out, after, ok := a.quickBatch(ctx, dst, payload, msgs, x); ok {
+		a.finishAll(after)
+		return out
+	}
 	b := a.newBatch(ctx, payload, msgs, x)
 	defer b.finish()
 	return b.run(dst, onDone)
+}
+
+// quickBatch answers a batch of nothing but quick requests, one after the other and straight into dst. ok is false, and nothing
+// was done, if there is another. Those in after left something to do for the time behind the answer.
+func (a *Answerer) quickBatch(ctx context.Context, dst, payload []byte, msgs []message, x *Exchange) (out []byte, after []*job, ok bool) {
+	for i := range msgs {
+		m := &msgs[i]
+		if m.kind == kindBadRequest || m.kind == kindRequest && a.method(m.method.of(payload)).mode&Quick != 0 {
+			continue
+		}
+		return dst, nil, false
+	}
+	start := len(dst)
+	j := jobs.Get().(*job)
+	for i := range msgs {
+		m := &msgs[i]
+		between := byte(',')
+		if i == 0 {
+			between = '['
+		}
+		dst = append(dst, between)
+		if m.kind == kindBadRequest {
+			dst = AppendError(dst, m.version, m.id, m.bad)
+			continue
+		}
+		a.prepare(j, m, payload, x)
+		j.origin.batched = true
+		j.ctx = ctx
+		e := a.refuse(&j.req)
+		if e == nil && len(dst)-start > a.Limits.BatchBytes {
+			e = faultTooLarge
+		}
+		if e != nil {
+			dst = appendRefusal(dst, &j.req, m.version, e)
+		} else {
+			dst, _ = a.execute(j, m.version, dst)
+		}
+		if len(j.origin.after) > 0 {
+			after = append(after, j)
+			j = jobs.Get().(*job)
+		} else {
+			j.clear()
+		}
+	}
+	j.free()
+	return append(dst, ']'), after, true
 }
 
 // newBatch prepares and admits all messages, so that each can be cancelled from now on.
@@ -95,10 +145,12 @@ func (b *batchRun) run(dst []byte, onDone func()) []byte {
 }
 
 // finish forgets the requests, once their answers are on their way.
-func (b *batchRun) finish() {
-	for _, j := range b.jobs {
+func (b *batchRun) finish() { b.a.finishAll(b.jobs) }
+
+func (a *Answerer) finishAll(all []*job) {
+	for _, j := range all {
 		if j != nil {
-			b.a.finish(j)
+			a.finish(j)
 			j.free()
 		}
 	}

@@ -412,17 +412,22 @@ func (c *Conn) takeBatch(ctx context.Context, j *job, payload []byte) error {
 	if len(rest) == 0 {
 		return nil
 	}
+	if out, after, ok := c.quickBatch(ctx, c.answers(), payload, rest, &c.exchange); ok {
+		c.answer(out)
+		if after != nil {
+			if err := c.release(); err != nil {
+				return err
+			}
+		}
+		c.finishAll(after)
+		return nil
+	}
 	c.job = nil // from now on it is the batch's
 	j.payload = append(j.payload[:0], payload...)
 	c.active.Add(1)
 	t := &j.task
 	*t = task{job: j, size: len(payload), waits: true}
 	t.batch = c.newBatch(ctx, j.payload, rest, &c.exchange)
-	if t.batch.slow() == 0 { // all quick: here and now
-		c.answer(t.batch.run(c.answers(), nil))
-		c.discard(t)
-		return nil
-	}
 	t.ordered = t.batch.ordered > 0
 	if c.lane.push(t) {
 		return nil

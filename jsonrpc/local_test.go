@@ -286,3 +286,26 @@ func TestMuxGrowsWhileItIsUsed(t *testing.T) {
 		}
 	}
 }
+
+// What a quick member of a batch leaves for later runs once the array is queued.
+func TestAfterInABatchOfQuickRequests(t *testing.T) {
+	m := new(Mux)
+	var conn *Conn
+	m.Add("new", HandlerFunc(func(_ context.Context, req *Request) (any, error) {
+		if !req.Batched() {
+			t.Error("Batched says no")
+		}
+		n := req.ID
+		req.After(func() {
+			go func() { _ = conn.Notify(context.Background(), "update", []ID{n}) }()
+		})
+		return n, nil
+	}), Quick)
+	w, c := serveWire(t, serving(m))
+	conn = c
+	w.send(`[{"jsonrpc":"2.0","method":"new","id":1},1,{"jsonrpc":"2.0","method":"none","id":2}]`)
+	w.want(`[{"jsonrpc":"2.0","result":1,"id":1},`+invalid+`,{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":2}]`,
+		`{"jsonrpc":"2.0","method":"update","params":[1]}`)
+	w.send(`[{"jsonrpc":"2.0","method":"new","id":3}]`)
+	w.want(`[{"jsonrpc":"2.0","result":3,"id":3}]`, `{"jsonrpc":"2.0","method":"update","params":[3]}`)
+}
