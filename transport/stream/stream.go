@@ -141,36 +141,46 @@ func orInf(n, standard int64) int64 {
 
 // Read returns the next payload, without the white space that framed it. See [jsonrpc.Transport].
 func (t *Transport) Read() (payload []byte, more bool, err error) {
-	f := t.ahead
-	t.ahead = frame{}
-	for f.payload == nil {
-		if f.fault != nil {
-			return nil, false, t.fault(f.fault)
+	if t.ahead.payload == nil {
+		if err := t.await(); err != nil {
+			return nil, false, err
+		}
+	}
+	payload = t.ahead.payload
+	t.in.passed()
+	t.scan()
+	return payload, t.ahead.payload != nil, nil
+}
+
+// await reads until a payload is ahead. It has little on the stack: that is most of an idle connection.
+func (t *Transport) await() error {
+	for t.ahead.payload == nil {
+		if f := t.ahead.fault; f != nil {
+			t.ahead.fault = nil
+			return t.fault(f)
 		}
 		if t.end != nil {
-			return nil, false, t.end
+			return t.end
 		}
 		if err := t.in.fill(t.framing.within()); err != nil {
 			t.end = t.ending(err)
 		}
-		f = t.scan()
+		t.scan()
 	}
-	t.in.passed()
-	t.ahead = t.scan()
-	return f.payload, t.ahead.payload != nil, nil
+	return nil
 }
 
-func (t *Transport) scan() frame {
-	f := t.framing.scan(t.in.bytes(), t.end == io.EOF) //nolint:errorlint // ending returns the value itself
-	t.in.use(f.used)
-	return f
+// scan looks for what comes next in the bytes that are here.
+func (t *Transport) scan() {
+	t.ahead = t.framing.scan(t.in.bytes(), t.end == io.EOF) //nolint:errorlint // ending returns the value itself
+	t.in.use(t.ahead.used)
 }
 
 // fault notes what an unusable payload means for those behind it.
 func (t *Transport) fault(f *jsonrpc.FrameError) error {
 	t.in.passed()
 	if !f.Final {
-		t.ahead = t.scan() // the next payload may be here already
+		t.scan() // the next payload may be here already
 		return f
 	}
 	t.end = f
