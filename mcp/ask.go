@@ -241,6 +241,37 @@ func (q *Question) checkForm(e *ElicitResult) error {
 	return form.validate(content)
 }
 
+// NeedURL is the error for a request that cannot go on until the user has been at some URLs: each is an Elicitation of mode ElicitURL. In
+// 2025-11-25 the client gets it as error -32042 and may call again; in the modern era it is a question like any other, and
+// nil when the user has consented to all. The keys are made of the URLs.
+func (r *Request) NeedURL(ctx context.Context, urls ...Elicitation) error {
+	if r.version.HasElicitationID() {
+		for i := range urls {
+			if err := r.checkQuestion(&Question{Elicit: &urls[i]}); err != nil {
+				return err
+			}
+			if urls[i].ElicitationID == "" {
+				urls[i].ElicitationID = newID()
+			}
+		}
+		return (&jsonrpc.Error{Code: CodeURLElicitation, Message: "URL elicitation required"}).WithData(URLElicitationData{urls})
+	}
+	qs := make([]Question, len(urls))
+	for i := range urls {
+		qs[i] = Question{Key: urls[i].URL, Elicit: &urls[i]}
+	}
+	answers, err := r.Ask(ctx, qs...)
+	if err != nil {
+		return err
+	}
+	for _, a := range answers {
+		if a.Elicit.Action != ActionAccept {
+			return Errorf("The user did not agree to open %s.", urls[0].URL)
+		}
+	}
+	return nil
+}
+
 // FormOf makes the schema of a form from a struct of strings, numbers, booleans and lists of choices; see [AddTool] for the rules and schema.go for
 // the tags. It panics if T is no struct.
 func FormOf[T any]() jsonrpc.Raw {

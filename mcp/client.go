@@ -48,6 +48,9 @@ type ClientOptions struct {
 	// Rounds is how often a server may ask in one call. Zero means 16.
 	Rounds int
 
+	// CheckResults holds structured results against the output schemas of tools, as far as those were listed before.
+	CheckResults bool
+
 	// OverHTTP holds tools to the rules of headers: those with wrong x-mcp-header are dropped from lists. The carrier sets it.
 	OverHTTP bool
 
@@ -73,6 +76,7 @@ type Client struct {
 
 	mu      sync.Mutex               // guards what follows
 	headers map[string][]HeaderParam // of tools, by name
+	outputs map[string]*schema       // of tools, by name; nil for what cannot be validated
 	watch   map[*watcher]struct{}
 }
 
@@ -89,7 +93,7 @@ func NewClient(info Implementation, o *ClientOptions) *Client {
 	if o == nil {
 		o = &ClientOptions{}
 	}
-	c := &Client{info: info, opts: *o, headers: map[string][]HeaderParam{}, watch: map[*watcher]struct{}{}}
+	c := &Client{info: info, opts: *o, headers: map[string][]HeaderParam{}, outputs: map[string]*schema{}, watch: map[*watcher]struct{}{}}
 	if c.opts.Versions == nil {
 		c.opts.Versions = Versions()
 	}

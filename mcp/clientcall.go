@@ -254,7 +254,11 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOpt
 		}
 		return c.awaitTask(ctx, t.task(), o)
 	}
-	return decodeResult[ToolResult](raw)
+	result, err := decodeResult[ToolResult](raw)
+	if err != nil {
+		return nil, err
+	}
+	return result, c.checkResult(name, result)
 }
 
 // appendJSON writes the params without reflection.
@@ -330,6 +334,14 @@ func (c *Client) Ping(ctx context.Context) error {
 		return c.Call(ctx, MethodDiscover, nil, nil)
 	}
 	return c.Call(ctx, MethodPing, nil, nil)
+}
+
+// RootsChanged tells a legacy server that the client's roots have changed. A modern server asks when it wants to know.
+func (c *Client) RootsChanged(ctx context.Context) error {
+	if c.Version().Modern() {
+		return nil
+	}
+	return c.link.Do(ctx, &jsonrpc.Item{Method: NotifyRootsChanged, Notify: true})
 }
 
 // SetLogLevel says which log messages are wanted: by logging/setLevel, or in the modern era with every request from now on.

@@ -15,8 +15,14 @@ import (
 // ListTools returns one page of tools. Over HTTP, those whose x-mcp-header is wrong are left out.
 func (c *Client) ListTools(ctx context.Context, p *ListParams) (*ListToolsResult, error) {
 	list, err := list[ListToolsResult](ctx, c, MethodToolsList, p)
-	if err != nil || !c.opts.OverHTTP {
-		return list, err
+	if err != nil {
+		return nil, err
+	}
+	if c.opts.CheckResults {
+		c.learnOutputs(list.Tools)
+	}
+	if !c.opts.OverHTTP {
+		return list, nil
 	}
 	good := list.Tools[:0]
 	c.mu.Lock()
@@ -32,6 +38,46 @@ func (c *Client) ListTools(ctx context.Context, p *ListParams) (*ListToolsResult
 	c.mu.Unlock()
 	list.Tools = good
 	return list, nil
+}
+
+// learnOutputs keeps the output schemas of tools. One that is not understood validates nothing: a server may use what this side does not know.
+func (c *Client) learnOutputs(tools []Tool) {
+	for _, t := range tools {
+		var out *schema
+		if t.OutputSchema != nil {
+			var err error
+			if out, err = compileSchema(t.OutputSchema); err != nil {
+				c.report("tool", fmt.Errorf("mcp: output schema of %s: %w", t.Name, err))
+				out = nil
+			}
+		}
+		c.mu.Lock()
+		c.outputs[t.Name] = out
+		c.mu.Unlock()
+	}
+}
+
+// ErrResultSchema says that a structured result is not what the tool's output schema promises.
+var ErrResultSchema = errors.New("mcp: the result does not fit the tool's output schema")
+
+// checkResult holds a result against the schema of its tool.
+func (c *Client) checkResult(name string, r *ToolResult) error {
+	if !c.opts.CheckResults || r.IsError {
+		return nil
+	}
+	c.mu.Lock()
+	out := c.outputs[name]
+	c.mu.Unlock()
+	if out == nil {
+		return nil
+	}
+	if r.Structured == nil {
+		return fmt.Errorf("%w: there is no structured result", ErrResultSchema)
+	}
+	if err := out.validate(r.Structured); err != nil {
+		return fmt.Errorf("%w: %w", ErrResultSchema, err)
+	}
+	return nil
 }
 
 // ListResources returns one page of resources.

@@ -59,12 +59,17 @@ type MissingCapabilityData struct {
 	RequiredCapabilities ClientCapabilities `json:"requiredCapabilities"`
 }
 
+// URLElicitationData is the data of an error with [CodeURLElicitation].
+type URLElicitationData struct {
+	Elicitations []Elicitation `json:"elicitations"`
+}
+
 // ResourceErrorData is the data of the error for an unknown resource.
 type ResourceErrorData struct {
 	URI string `json:"uri"`
 }
 
-// Modern reports whether err is an answer that only a server of the modern era gives.
+// isModernError reports whether err is an answer that only a server of the modern era gives.
 func isModernError(err error) bool {
 	return errors.Is(err, ErrHeaderMismatch) || errors.Is(err, ErrMissingCapability) || errors.Is(err, ErrUnsupportedVersion)
 }

@@ -81,3 +81,37 @@ func calculator(o *mcp.ServerOptions) *mcp.Server {
 		func(_ context.Context, _ *mcp.Request, in sumIn) (sumOut, error) { return sumOut{in.A + in.B}, nil })
 	return s
 }
+
+// pipe serves s without judging the messages. The function ends it.
+func pipe(t testing.TB, s *mcp.Server) (jsonrpc.Transport, func()) {
+	here, there := inproc.Pipe(nil)
+	var done sync.WaitGroup
+	done.Go(func() { _ = s.Serve(context.WithoutCancel(t.Context()), there) })
+	return here, func() {
+		here.Close()
+		done.Wait()
+		s.Close()
+	}
+}
+
+// pipeTo serves any handler as if it were an MCP server.
+func pipeTo(t testing.TB, h jsonrpc.Handler) (jsonrpc.Transport, func()) {
+	here, there := inproc.Pipe(nil)
+	conn := jsonrpc.NewConn(there)
+	conn.Handler, conn.Cancellation = h, mcp.Cancellation
+	conn.Start(context.WithoutCancel(t.Context()))
+	return here, func() { conn.Close() }
+}
+
+// connectTo makes a client of any handler.
+func connectTo(t testing.TB, h jsonrpc.Handler, o mcp.ClientOptions) *mcp.Client {
+	t.Helper()
+	here, stop := pipeTo(t, h)
+	t.Cleanup(stop)
+	c, err := mcp.Connect(t.Context(), here, mcp.Implementation{Name: "test", Version: "1"}, &o)
+	if err != nil {
+		t.Fatalf("Connect: %v", err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}

@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -120,6 +122,63 @@ func (r *Request) Log(ctx context.Context, level Level, logger string, data any)
 		return err
 	}
 	return r.peer().Notify(ctx, NotifyMessage, &LogParams{Level: level, Logger: logger, Data: text})
+}
+
+// Logger returns a logger whose records go to the client's log as [Request.Log] sends them: levels of slog become debug, info, warning and error.
+func (r *Request) Logger(name string) *slog.Logger {
+	return slog.New(&logHandler{r: r, name: name})
+}
+
+// logHandler writes records as JSON objects, in the form of slog.JSONHandler without time and level.
+type logHandler struct {
+	r      *Request
+	name   string
+	attach []func(slog.Handler) slog.Handler // WithAttrs and WithGroup, in order
+}
+
+func levelOf(l slog.Level) Level {
+	switch {
+	case l >= slog.LevelError:
+		return LevelError
+	case l >= slog.LevelWarn:
+		return LevelWarning
+	case l >= slog.LevelInfo:
+		return LevelInfo
+	}
+	return LevelDebug
+}
+
+func (h *logHandler) Enabled(_ context.Context, l slog.Level) bool { return h.r.LogEnabled(levelOf(l)) }
+
+func (h *logHandler) Handle(ctx context.Context, rec slog.Record) error {
+	var b bytes.Buffer
+	var out slog.Handler = slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug - 100, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	for _, f := range h.attach {
+		out = f(out)
+	}
+	if err := out.Handle(ctx, rec); err != nil {
+		return err
+	}
+	return h.r.Log(ctx, levelOf(rec.Level), h.name, jsonrpc.Raw(bytes.TrimSpace(b.Bytes())))
+}
+
+func (h *logHandler) with(f func(slog.Handler) slog.Handler) slog.Handler {
+	c := *h
+	c.attach = append(h.attach[:len(h.attach):len(h.attach)], f)
+	return &c
+}
+
+func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.with(func(o slog.Handler) slog.Handler { return o.WithAttrs(attrs) })
+}
+
+func (h *logHandler) WithGroup(name string) slog.Handler {
+	return h.with(func(o slog.Handler) slog.Handler { return o.WithGroup(name) })
 }
 
 // LogEnabled reports whether [Request.Log] would send a message of this level.

@@ -135,6 +135,14 @@ func (n *Session) RemoveTools(names ...string) {
 	}
 }
 
+// ElicitationComplete tells the client that what the user was sent to a URL for is done (MCP 2025-11-25, Elicitation, URL Mode). id is the
+// ElicitationID of the question. Other revisions have no such message, and nothing is sent.
+func (n *Session) ElicitationComplete(id string) {
+	if n.Version().HasElicitationID() {
+		n.tell(note{method: NotifyElicitationComplete, other: ElicitationCompleteParams{ElicitationID: id}})
+	}
+}
+
 // subscribed reports whether the client wants to hear of a resource.
 func (n *Session) subscribed(uri string) bool {
 	n.mu.Lock()

@@ -1,0 +1,181 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+)
+
+func TestNeedURL(t *testing.T) {
+	for _, v := range []mcp.Version{mcp.V20251125, mcp.V20260728} {
+		t.Run(v.String(), func(t *testing.T) {
+			s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+			mcp.AddTool(s, mcp.Tool{Name: "pay"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+				if err := r.NeedURL(ctx, mcp.Elicitation{Mode: mcp.ElicitURL, Message: "Pay", URL: "https://example.com/pay"}); err != nil {
+					return "", err
+				}
+				return "paid", nil
+			})
+			mcp.AddTool(s, mcp.Tool{Name: "done"}, func(_ context.Context, r *mcp.Request, in struct {
+				ID string `json:"id"`
+			}) (string, error) {
+				r.Session().ElicitationComplete(in.ID)
+				return "", nil
+			})
+			o := answering()
+			o.ElicitURL = true
+			changes := make(chan mcp.Change, 1)
+			o.OnChange = func(ch mcp.Change) { changes <- ch }
+			c := connect(t, s, o, v)
+			got, err := c.CallTool(t.Context(), "pay", nil, nil)
+			if v.Modern() {
+				if err != nil || got.Text() != "paid" {
+					t.Errorf("got %+v, %v", got, err)
+				}
+				return
+			}
+			var e *jsonrpc.Error
+			var data mcp.URLElicitationData
+			if !errors.As(err, &e) || e.Code != mcp.CodeURLElicitation || e.Data.Decode(&data) != nil || data.Elicitations[0].ElicitationID == "" {
+				t.Fatalf("got %v", err)
+			}
+			_, err = c.CallTool(t.Context(), "done", map[string]string{"id": data.Elicitations[0].ElicitationID}, nil)
+			must(t, err)
+			if ch := eventually(t, changes); ch.ID != data.Elicitations[0].ElicitationID {
+				t.Errorf("heard %+v", ch)
+			}
+		})
+	}
+}
+
+func TestLogger(t *testing.T) {
+	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+	mcp.AddTool(s, mcp.Tool{Name: "log"}, func(_ context.Context, r *mcp.Request, _ struct{}) (string, error) {
+		l := r.Logger("tool").With("a", 1).WithGroup("g")
+		l.Debug("too fine")
+		l.Warn("careful", slog.String("b", "c"))
+		return "", nil
+	})
+	logs := make(chan *mcp.LogParams, 2)
+	c := connect(t, s, mcp.ClientOptions{LogLevel: mcp.LevelInfo, OnLog: func(p *mcp.LogParams) { logs <- p }})
+	_, err := c.CallTool(t.Context(), "log", nil, nil)
+	must(t, err)
+	got := eventually(t, logs)
+	if got.Level != mcp.LevelWarning || got.Logger != "tool" || string(got.Data) != `{"msg":"careful","a":1,"g":{"b":"c"}}` || len(logs) != 0 {
+		t.Errorf("%v %s %s", got.Level, got.Logger, got.Data)
+	}
+}
+
+// No notification about a call is lost, however fast they come.
+func TestNoProgressIsLost(t *testing.T) {
+	const many = 20_000
+	each(t, func(t *testing.T, v mcp.Version) {
+		s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+		mcp.AddTool(s, mcp.Tool{Name: "count"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+			for i := range many {
+				if err := r.Progress(ctx, float64(i+1), many, ""); err != nil {
+					return "", err
+				}
+			}
+			return "done", nil
+		})
+		here, there := pipe(t, s)
+		defer there()
+		c, err := mcp.Connect(t.Context(), here, mcp.Implementation{}, &mcp.ClientOptions{Versions: []mcp.Version{v}})
+		must(t, err)
+		defer c.Close()
+		n := 0
+		_, err = c.CallTool(t.Context(), "count", nil, &mcp.CallOptions{Progress: func(p mcp.Progress) {
+			if n++; p.Progress != float64(n) {
+				t.Errorf("step %v after %d", p.Progress, n-1)
+			}
+		}})
+		must(t, err)
+		if n != many {
+			t.Errorf("%d of %d came", n, many)
+		}
+	})
+}
+
+func TestCancelReachesTheHandler(t *testing.T) {
+	each(t, func(t *testing.T, v mcp.Version) {
+		cancelled := make(chan error, 1)
+		c := connect(t, wireServer(cancelled), mcp.ClientOptions{}, v)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := c.CallTool(ctx, "wait", nil, &mcp.CallOptions{Progress: func(mcp.Progress) { cancel() }})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		if err := eventually(t, cancelled); !errors.Is(err, jsonrpc.ErrPeerCancelled) {
+			t.Errorf("the handler saw %v", err)
+		}
+	})
+}
+
+func TestClientChecksResults(t *testing.T) {
+	// A server that lies, by hand: its own would not let this out.
+	liar := jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {
+		switch req.Method {
+		case mcp.MethodInitialize:
+			return jsonrpc.Raw(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"l","version":"1"}}`), nil
+		case mcp.MethodToolsList:
+			return jsonrpc.Raw(`{"tools":[{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["a"]}}]}`), nil
+		case mcp.MethodToolsCall:
+			return jsonrpc.Raw(`{"content":[],"structuredContent":{"b":1}}`), nil
+		}
+		return nil, jsonrpc.ErrMethodNotFound
+	})
+	c := connectTo(t, liar, mcp.ClientOptions{CheckResults: true})
+	for _, err := range c.Tools(t.Context()) {
+		must(t, err)
+	}
+	if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, mcp.ErrResultSchema) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Old servers answer a question from the future in many ways; none keeps a client from the handshake.
+func TestProbeOfOldServers(t *testing.T) {
+	for _, answer := range []error{
+		jsonrpc.ErrMethodNotFound, jsonrpc.ErrInvalidParams, jsonrpc.ErrInvalidRequest, jsonrpc.NewError(-32002, "not initialized"), jsonrpc.NewError(0, "what?"),
+	} {
+		old := jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {
+			switch req.Method {
+			case mcp.MethodInitialize:
+				return jsonrpc.Raw(`{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"o","version":"1"}}`), nil
+			case mcp.NotifyInitialized:
+				return nil, nil
+			}
+			return nil, answer
+		})
+		if c := connectTo(t, old, mcp.ClientOptions{}); c.Version() != mcp.V20241105 {
+			t.Errorf("%v: version %v", answer, c.Version())
+		}
+	}
+	silent := jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		if req.Method == mcp.MethodInitialize {
+			return jsonrpc.Raw(`{"protocolVersion":"2025-03-26","capabilities":{},"serverInfo":{"name":"o","version":"1"}}`), nil
+		}
+		if req.Method == mcp.MethodDiscover {
+			<-ctx.Done()
+		}
+		return nil, nil
+	})
+	if c := connectTo(t, silent, mcp.ClientOptions{Probe: 20_000_000}); c.Version() != mcp.V20250326 {
+		t.Errorf("a silent server: version %v", c.Version())
+	}
+	future := jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {
+		return nil, mcp.ErrUnsupportedVersion.WithData(mcp.UnsupportedVersionData{Supported: []string{"2031-01-01"}, Requested: "2026-07-28"})
+	})
+	here, stop := pipeTo(t, future)
+	defer stop()
+	if _, err := mcp.Connect(t.Context(), here, mcp.Implementation{}, nil); !errors.Is(err, mcp.ErrNoCommonVersion) || !strings.Contains(fmt.Sprint(err), "2031-01-01") {
+		t.Errorf("a server from the future: %v", err)
+	}
+}
