@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
 )
@@ -33,11 +34,14 @@ func (r *Report) baseline() Baseline {
 			if b[t.Name] == nil {
 				b[t.Name] = map[string]Ratios{}
 			}
-			b[t.Name][e.Name] = Ratios{e.VsPeer, e.VsPeerCPU, e.OfLimit}
+			b[t.Name][e.Name] = Ratios{rounded(e.VsPeer), rounded(e.VsPeerCPU), rounded(e.OfLimit)}
 		}
 	}
 	return b
 }
+
+// rounded keeps three digits behind the point: more would be noise in the file.
+func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // readBaseline reads what writeBaseline wrote.
 func readBaseline(file string) (Baseline, error) {
