@@ -177,12 +177,18 @@ func (w *web) takesRoot(r *http.Request) bool {
 	return w.pair == nil && w.endpoint == endpointPath && (r.Method == http.MethodPost || websocket.IsUpgrade(r))
 }
 
+// isPlainPost reports whether r is a POST of its own right although it offers another protocol: with a body, or in HTTP/1.0, where the
+// offer is to be ignored (RFC 9110, section 7.8).
+func isPlainPost(r *http.Request) bool {
+	return r.Method == http.MethodPost && (r.ContentLength != 0 || !r.ProtoAtLeast(1, 1))
+}
+
 func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
 	if w.pair != nil {
 		w.pair.ServeHTTP(rw, r)
 		return
 	}
-	if !websocket.IsUpgrade(r) {
+	if !websocket.IsUpgrade(r) || isPlainPost(r) {
 		w.post.ServeHTTP(rw, r)
 		return
 	}

@@ -117,7 +117,7 @@ func (p *parser) member(b []byte, i int) (int, error) {
 		return p.envelope(b, i)
 	}
 	i, err := p.scan.value(b, i)
-	*p.next() = message{kind: kindBadRequest, id: NullID, bad: errInvalid}
+	*p.next() = message{kind: kindBadRequest, id: NullID, version: p.version, bad: errInvalid}
 	return i, err
 }
 

@@ -200,6 +200,7 @@ func TestVersion1(t *testing.T) {
 		{"2.0 is answered as 2.0", `{"jsonrpc":"2.0","method":"subtract","params":{"minuend":42,"subtrahend":23},"id":1}`, `{"jsonrpc":"2.0","result":19,"id":1}`},
 		{"2.0 with id null is a call", `{"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":null}`, `{"jsonrpc":"2.0","result":19,"id":null}`},
 		{"not JSON", `{`, `{"result":null,"error":{"code":-32700,"message":"Parse error"},"id":null}`},
+		{"no object", `1`, `{"result":null,"error":{"code":-32600,"message":"Invalid Request"},"id":null}`},
 		{"a response", `{"result":1,"error":null,"id":1}`, nothing},
 	}
 	for _, tt := range tests {
