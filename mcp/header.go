@@ -211,8 +211,8 @@ func (s *Server) CheckHeaders(req *jsonrpc.Request, get func(name string) []stri
 	if req.IsNotification() {
 		return nil
 	}
-	version, ok := Envelope(req)
-	if !ok {
+	version, _ := Envelope(req)
+	if version == "" {
 		return invalidParams("_meta has no " + MetaProtocolVersion)
 	}
 	if err := checkHeader(HeaderProtocolVersion, version, get); err != nil {

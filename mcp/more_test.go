@@ -56,10 +56,10 @@ func TestNeedURL(t *testing.T) {
 
 func TestLogger(t *testing.T) {
 	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
-	mcp.AddTool(s, mcp.Tool{Name: "log"}, func(_ context.Context, r *mcp.Request, _ struct{}) (string, error) {
+	mcp.AddTool(s, mcp.Tool{Name: "log"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
 		l := r.Logger("tool").With("a", 1).WithGroup("g")
-		l.Debug("too fine")
-		l.Warn("careful", slog.String("b", "c"))
+		l.DebugContext(ctx, "too fine")
+		l.WarnContext(ctx, "careful", slog.String("b", "c"))
 		return "", nil
 	})
 	logs := make(chan *mcp.LogParams, 2)

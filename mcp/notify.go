@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -155,6 +156,15 @@ func (s *Server) tell(m note) {
 	}
 }
 
+// gone is the error of a handler whose caller is gone: nobody reads it, and it is no news for the log.
+func gone(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.Canceled) || errors.Is(cause, jsonrpc.ErrClosed) {
+		return jsonrpc.ErrCancelled
+	}
+	return cause
+}
+
 // ResourceUpdated tells those who subscribed to a resource that it holds something else now.
 func (s *Server) ResourceUpdated(uri string) { s.tell(note{method: NotifyResourceUpdated, uri: uri}) }
 
@@ -200,7 +210,7 @@ func (s *Server) listen(ctx context.Context, r *Request) (any, error) {
 		select {
 		case <-l.queue.wake:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, gone(ctx)
 		case <-s.stopping:
 			out := append([]byte(completePrefix+`,"_meta":{"`+MetaSubscriptionID+`":`), id.String()...)
 			out = append(append(out, `,"`+MetaServerInfo+`":`...), mustEncode(s.info)...)

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -85,7 +84,6 @@ type Server struct {
 	sealer   *sealer
 	tasks    *taskKeeper
 	clients  capabilityCache
-	listens  atomic.Int64 // makes subscriptions distinct in logs
 	stopping chan struct{}
 	stop     sync.Once
 

@@ -329,7 +329,7 @@ func (s *Server) runTool(ctx context.Context, r *Request, t *tool) (*ToolResult,
 		return failed(need.Error()), nil
 	}
 	if ctx.Err() != nil {
-		return nil, err // the engine knows why
+		return nil, gone(ctx)
 	}
 	s.report("tool", &jsonrpc.HandlerError{Method: r.Name, Err: err})
 	return failed("The tool failed."), nil
