@@ -228,7 +228,8 @@ func (c *Client) common(names []string) Version {
 }
 
 // Open finds out over link which version the server speaks, and opens a conversation in it (MCP 2026-07-28, Versioning). It first asks in the
-// modern way; an answer that only a modern server gives decides for that era, anything else, or none in time, for the handshake.
+// modern way; an answer that only a modern server gives decides for that era, anything else, or none in time, for the handshake. When ctx ends
+// during the handshake, the link is closed.
 func (c *Client) Open(ctx context.Context, link Link) error {
 	c.link = link
 	modern := c.newest(true)
@@ -330,8 +331,14 @@ func (c *Client) handshake(ctx context.Context, v Version) error {
 	if err != nil {
 		return err
 	}
+	// A handshake is never cancelled on the wire (MCP 2025-11-25, Cancellation): who does not want to wait hangs up.
+	stop := context.AfterFunc(ctx, func() { _ = c.link.Close() }) // the error is that of ctx
 	var in InitializeResult
-	if err := c.link.Do(ctx, &jsonrpc.Item{Method: MethodInitialize, Params: params, Result: &in}); err != nil {
+	err = c.link.Do(context.WithoutCancel(ctx), &jsonrpc.Item{Method: MethodInitialize, Params: params, Result: &in})
+	if !stop() && ctx.Err() != nil {
+		return fmt.Errorf("mcp: initialize: %w", context.Cause(ctx))
+	}
+	if err != nil {
 		return fmt.Errorf("mcp: initialize: %w", err)
 	}
 	agreed := ParseVersion(in.ProtocolVersion)

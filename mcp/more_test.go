@@ -179,3 +179,27 @@ func TestProbeOfOldServers(t *testing.T) {
 		t.Errorf("a server from the future: %v", err)
 	}
 }
+
+// A handshake is not cancelled: whoever gives up hangs up.
+func TestHandshakeIsNotCancelled(t *testing.T) {
+	asked := make(chan struct{})
+	var heard []string
+	stuck := jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		if heard = append(heard, req.Method); req.Method == mcp.MethodInitialize {
+			close(asked)
+			<-ctx.Done()
+		}
+		return nil, nil
+	})
+	here, stop := pipeTo(t, stuck)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	_, err := mcp.Connect(ctx, here, mcp.Implementation{}, &mcp.ClientOptions{Versions: []mcp.Version{mcp.V20251125}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	stop()
+	if fmt.Sprint(heard) != "[initialize]" {
+		t.Errorf("the server heard %v", heard)
+	}
+}

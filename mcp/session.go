@@ -27,6 +27,7 @@ type Session struct {
 	ID string
 
 	server  *Server
+	serial  uint64 // tells sessions apart, also when they are gone
 	voice   jsonrpc.Peer
 	onRoots func()
 
@@ -48,7 +49,7 @@ type Session struct {
 
 // NewSession makes a session. Nothing is kept of it until its handshake, and nothing after Close.
 func (s *Server) NewSession(o SessionOptions) *Session {
-	return &Session{ID: o.ID, server: s, voice: o.Voice, onRoots: o.OnRoots}
+	return &Session{ID: o.ID, server: s, serial: s.serials.Add(1), voice: o.Voice, onRoots: o.OnRoots}
 }
 
 // Handle answers a request of this conversation.

@@ -115,7 +115,7 @@ func (k *taskKeeper) begin(ctx context.Context, r *Request, ttl time.Duration, e
 func (r *Request) owner(ctx context.Context) string {
 	p := r.server.principal(ctx)
 	if p == "" && r.session != nil {
-		return fmt.Sprintf("session %p", r.session)
+		return fmt.Sprintf("session %d", r.session.serial)
 	}
 	return "principal " + p
 }
