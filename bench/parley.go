@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/httprpc"
@@ -34,7 +33,7 @@ func ours() []Entry {
 	}
 	return append(entries,
 		Entry{Name: "parley, inproc pipe", Role: Ours, Open: map[Carrier]func() (*Session, error){Memory: newParleyUse(false, false).overInproc}},
-		Entry{Name: "parley, by hand", Role: Ours, Open: half{serve: newParleyUse(true, false).serve, ask: parleyByHand}.on(UnixAlone)},
+		Entry{Name: "parley lone", Role: Ours, Open: half{serve: newParleyUse(true, false).serve, ask: parleyLone}.on(UnixAlone)},
 	)
 }
 
@@ -235,52 +234,17 @@ func (p parleyUse) dispatch() (*Session, error) {
 	}, nil
 }
 
-// parleyByHand is a client of one call at a time whose caller reads the answer, put together from the parts of a carrier.
-func parleyByHand(conn net.Conn) (*Session, error) {
-	t := stream.New(conn, stream.Line, nil)
-	var mu sync.Mutex
-	var last int64
-	var burst jsonrpc.Burst
-	call := func(ctx context.Context, method string, params, result any) (err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		last++
-		id := jsonrpc.IntID(last)
-		if burst.Bytes, err = jsonrpc.AppendRequest(burst.Bytes[:0], jsonrpc.Version2, id, method, params); err != nil {
-			return err
-		}
-		burst.Bytes = append(burst.Bytes, '\n')
-		burst.Ends = append(burst.Ends[:0], len(burst.Bytes))
-		if err := t.Write(burst); err != nil {
-			return err
-		}
-		for answered := false; !answered; { // others are notifications, or late
-			payload, _, err := t.Read()
-			if err != nil {
-				return err
-			}
-			var failure error
-			if e := jsonrpc.Scan(payload, func(m *jsonrpc.Message) {
-				if m.ID == id && !m.Request {
-					answered, failure = true, m.Decode(result)
-				}
-			}); e != nil {
-				return e
-			}
-			if failure != nil {
-				return failure
-			}
-		}
-		return nil
-	}
+// parleyLone is a client of one call at a time whose caller reads the answer.
+func parleyLone(conn net.Conn) (*Session, error) {
+	c := jsonrpc.NewLoneClient(stream.New(conn, stream.Line, nil))
 	return &Session{
 		Call: func(ctx context.Context) error {
-			var got int
-			if err := call(ctx, "subtract", Pair{minuend, subtrahend}, &got); err != nil {
+			got, err := jsonrpc.Call[int](ctx, c, "subtract", Pair{minuend, subtrahend})
+			if err != nil {
 				return err
 			}
 			return checkDifference(got)
 		},
-		Close: func() { t.Close() },
+		Close: func() { c.Close() },
 	}, nil
 }
