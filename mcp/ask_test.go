@@ -170,3 +170,24 @@ func TestServerThatKeepsAsking(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// An answer that does not fit the form is no answer.
+func TestAnswersFitTheForm(t *testing.T) {
+	each(t, func(t *testing.T, v mcp.Version) {
+		if !v.HasElicitation() {
+			return
+		}
+		for _, content := range []string{`{}`, `{"name":7,"window":"any"}`, `{"name":"Ada","window":"maybe"}`, `{"name":"Ada","guests":99}`} {
+			var runs, computed atomic.Int32
+			o := answering()
+			o.Rounds = 2
+			o.Elicit = func(context.Context, *mcp.Elicitation) (*mcp.ElicitResult, error) {
+				return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: jsonrpc.Raw(content)}, nil
+			}
+			got, err := connect(t, booking(&runs, &computed), o, v).CallTool(t.Context(), "book-table", nil, nil)
+			if v.Modern() && !errors.Is(err, mcp.ErrTooManyRounds) || !v.Modern() && (err != nil || !got.IsError) {
+				t.Errorf("%s: %+v, %v", content, got, err)
+			}
+		}
+	})
+}

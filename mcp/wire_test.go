@@ -283,6 +283,20 @@ func TestListenEndsWithResult(t *testing.T) {
 	w.play(`< {"jsonrpc":"2.0","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7,"io.modelcontextprotocol/serverInfo":{"name":"calculator","version":"1.0"}}},"id":7}`)
 }
 
+// Only what was asked for comes.
+func TestListenTellsNothingElse(t *testing.T) {
+	s := wireServer(make(chan error, 1))
+	w := dialWire(t, s)
+	w.play(`
+> {"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true,"resourceSubscriptions":["test://b"]},$modern}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"promptsListChanged":true,"resourceSubscriptions":["test://b"]}}}`)
+	s.RemoveTools("echo")
+	s.RemoveResources("test://a")
+	s.ResourceUpdated("test://a")
+	s.ResourceUpdated("test://b")
+	w.play(`< {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"uri":"test://b"}}`)
+}
+
 // A server that knows only the modern era names its versions to a client that knows only handshakes.
 func TestModernServerAnswersHandshake(t *testing.T) {
 	w := dialWire(t, calculator(&mcp.ServerOptions{Versions: []mcp.Version{mcp.V20260728}}))
