@@ -191,3 +191,100 @@ func TestAnswersFitTheForm(t *testing.T) {
 		}
 	})
 }
+
+// The model may be given tools, from 2025-11-25 on, by clients that say so.
+func TestSamplingWithTools(t *testing.T) {
+	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+	use := mcp.Content{Kind: mcp.KindToolUse, Use: &mcp.ToolUse{ID: "u1", Name: "add", Input: jsonrpc.Raw(`{"a":1}`)}}
+	result := mcp.Content{Kind: mcp.KindToolResult, Result: &mcp.ToolUseResult{ToolUseID: "u1", Content: []mcp.Content{mcp.Text("2")}}}
+	mcp.AddTool(s, mcp.Tool{Name: "think"}, func(ctx context.Context, r *mcp.Request, in struct {
+		Wrong string `json:"wrong,omitzero"`
+	}) (string, error) {
+		q := &mcp.SamplingRequest{MaxTokens: 10, ToolChoice: &mcp.ToolChoice{Mode: "auto"},
+			Tools:    []mcp.Tool{{Name: "add", InputSchema: jsonrpc.Raw(`{"type":"object"}`)}},
+			Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Blocks{mcp.Text("1+1?")}}, {Role: mcp.RoleAssistant, Content: mcp.Blocks{mcp.Text("hm"), use}}, {Role: mcp.RoleUser, Content: mcp.Blocks{result}}}}
+		switch in.Wrong {
+		case "no result":
+			q.Messages[2].Content = mcp.Blocks{mcp.Text("never mind")}
+		case "no use":
+			q.Messages[1].Content = mcp.Blocks{mcp.Text("hm")}
+		case "mixed":
+			q.Messages[2].Content = mcp.Blocks{result, mcp.Text("and")}
+		}
+		said, err := r.Sample(ctx, "think", q)
+		if err != nil {
+			return "", err
+		}
+		return said.StopReason + " " + said.Content[0].Use.Name, nil
+	})
+	o := answering()
+	o.SampleTools = true
+	o.Sample = func(_ context.Context, q *mcp.SamplingRequest) (*mcp.SamplingResult, error) {
+		if len(q.Messages) != 3 || q.Messages[2].Content[0].Result.Content[0].Text != "2" {
+			t.Errorf("asked %+v", q)
+		}
+		return &mcp.SamplingResult{Role: mcp.RoleAssistant, Model: "m", StopReason: "toolUse", Content: mcp.Blocks{use}}, nil
+	}
+	each(t, func(t *testing.T, v mcp.Version) {
+		c := connect(t, s, o, v)
+		got, err := c.CallTool(t.Context(), "think", nil, nil)
+		must(t, err)
+		if v.HasSamplingTools() == got.IsError || !got.IsError && got.Text() != "toolUse add" {
+			t.Errorf("got %+v", got)
+		}
+		if !v.HasSamplingTools() {
+			return
+		}
+		for _, wrong := range []string{"no result", "no use", "mixed"} {
+			got, err := c.CallTool(t.Context(), "think", map[string]string{"wrong": wrong}, nil)
+			if err == nil && !got.IsError {
+				t.Errorf("%s was taken: %+v", wrong, got)
+			}
+		}
+	})
+}
+
+// What depends on an answer is not kept, and prompts and resources may ask as well.
+func TestPromptsAndResourcesMayAsk(t *testing.T) {
+	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+	must(t, s.AddResource(mcp.Resource{URI: "test://roots", Name: "r"}, func(ctx context.Context, r *mcp.Request) (*mcp.ReadResourceResult, error) {
+		roots, err := r.Roots(ctx, "where")
+		if err != nil {
+			return nil, err
+		}
+		out := mcp.TextResource(r, "", roots[0].URI)
+		out.Caching = mcp.Caching{TTLMs: 1000, CacheScope: mcp.CachePublic}
+		return out, nil
+	}))
+	must(t, s.AddPrompt(mcp.Prompt{Name: "p"}, func(ctx context.Context, r *mcp.Request, _ map[string]string) (*mcp.GetPromptResult, error) {
+		roots, err := r.Roots(ctx, "where")
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{mcp.UserText(roots[0].URI)}}, nil
+	}, nil))
+	each(t, func(t *testing.T, v mcp.Version) {
+		c := connect(t, s, answering(), v)
+		read, err := c.ReadResource(t.Context(), "test://roots", nil)
+		must(t, err)
+		if read.Contents[0].Text != "file:///home" {
+			t.Errorf("resource %+v", read)
+		}
+		if v.Modern() && (read.TTLMs != 0 || read.CacheScope != mcp.CachePrivate) {
+			t.Errorf("may be kept: %+v", read.Caching)
+		}
+		prompt, err := c.GetPrompt(t.Context(), "p", nil, nil)
+		must(t, err)
+		if prompt.Messages[0].Content.Text != "file:///home" {
+			t.Errorf("prompt %+v", prompt)
+		}
+		dumb := connect(t, s, mcp.ClientOptions{}, v)
+		want := mcp.ErrMissingCapability
+		if !v.Modern() {
+			want = jsonrpc.ErrInvalidRequest
+		}
+		if _, err := dumb.GetPrompt(t.Context(), "p", nil, nil); !errors.Is(err, want) {
+			t.Errorf("without roots: %v", err)
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
 func TestNeedURL(t *testing.T) {
@@ -191,7 +192,11 @@ func TestHandshakeIsNotCancelled(t *testing.T) {
 		}
 		return nil, nil
 	})
-	here, stop := pipeTo(t, stuck)
+	here, there := inproc.Pipe(nil)
+	conn := jsonrpc.NewConn(there)
+	conn.Handler = stuck // and without a cancellation, so that one would be heard
+	conn.Start(context.WithoutCancel(t.Context()))
+	stop := func() { conn.Close() }
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
 	_, err := mcp.Connect(ctx, here, mcp.Implementation{}, &mcp.ClientOptions{Versions: []mcp.Version{mcp.V20251125}})

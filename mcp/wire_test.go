@@ -227,6 +227,12 @@ func TestWire(t *testing.T) {
 		{"params that are no object, cursors that are none", hello + `
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
 < {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: params are an object"},"id":1}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":[1]}}
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: arguments is an object"},"id":3}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":7}}
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: name is a string"},"id":4}
+> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":null,"_meta":{"progressToken":1.5}}}
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: progressToken is a string or an integer"},"id":5}
 > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"zzz"}}
 < {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: cursor is not one of this server's"},"id":2}`},
 		{"unknown notifications and responses are ignored", hello + `
