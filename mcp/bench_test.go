@@ -49,7 +49,30 @@ func BenchmarkDispatch(b *testing.B) {
 func BenchmarkCall(b *testing.B) {
 	for _, v := range []mcp.Version{mcp.V20251125, mcp.V20260728} {
 		b.Run(v.String(), func(b *testing.B) {
-			c := connect(b, calculator(nil), mcp.ClientOptions{}, v)
+			here, stop := pipe(b, calculator(nil))
+			defer stop()
+			c, err := mcp.Connect(b.Context(), here, mcp.Implementation{Name: "b", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{v}})
+			must(b, err)
+			defer c.Close()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.CallTool(b.Context(), "calculator/add", sumIn{42, 23}, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// The same without a transport.
+func BenchmarkLocal(b *testing.B) {
+	for _, v := range []mcp.Version{mcp.V20251125, mcp.V20260728} {
+		b.Run(v.String(), func(b *testing.B) {
+			s := calculator(nil)
+			defer s.Close()
+			c, err := mcp.ConnectLocal(b.Context(), s, mcp.Implementation{Name: "b", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{v}})
+			must(b, err)
+			defer c.Close()
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := c.CallTool(b.Context(), "calculator/add", sumIn{42, 23}, nil); err != nil {

@@ -69,6 +69,10 @@ type Client struct {
 	link Link
 	ids  atomic.Uint64
 
+	serving  sync.WaitGroup // what Connect started
+	gone     chan struct{}
+	goneOnce sync.Once
+
 	version  atomic.Uint32
 	envelope atomic.Pointer[[]byte] // how the _meta of a modern request begins
 	server   atomic.Pointer[serverFacts]
@@ -93,7 +97,7 @@ func NewClient(info Implementation, o *ClientOptions) *Client {
 	if o == nil {
 		o = &ClientOptions{}
 	}
-	c := &Client{info: info, opts: *o, headers: map[string][]HeaderParam{}, outputs: map[string]*schema{}, watch: map[*watcher]struct{}{}}
+	c := &Client{info: info, opts: *o, gone: make(chan struct{}), headers: map[string][]HeaderParam{}, outputs: map[string]*schema{}, watch: map[*watcher]struct{}{}}
 	if c.opts.Versions == nil {
 		c.opts.Versions = Versions()
 	}
@@ -111,12 +115,18 @@ func Connect(ctx context.Context, t jsonrpc.Transport, info Implementation, o *C
 	c := NewClient(info, o)
 	conn := jsonrpc.NewConn(t)
 	c.Attach(conn)
-	conn.Start(context.WithoutCancel(ctx))
+	c.serving.Go(func() {
+		_ = conn.Serve(context.WithoutCancel(ctx)) // its cause shows in every call
+		c.Gone()
+	})
 	if err := c.Open(ctx, conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
+
+// Gone tells the client that its link has ended, so that what waits for news ends too. A carrier of its own calls it; more than once does nothing.
+func (c *Client) Gone() { c.goneOnce.Do(func() { close(c.gone) }) }
 
 // Attach sets the fields of a Conn, so that it is a Link for this client.
 func (c *Client) Attach(conn *jsonrpc.Conn) {
@@ -133,10 +143,13 @@ const maxEvents = 65_536
 
 // Close ends the conversation.
 func (c *Client) Close() error {
-	if c.link == nil {
-		return nil
+	var err error
+	if c.link != nil {
+		err = c.link.Close()
 	}
-	return c.link.Close()
+	c.Gone()
+	c.serving.Wait()
+	return err
 }
 
 // Version returns the revision that is spoken.

@@ -187,6 +187,8 @@ func (c *Client) listenLegacy(ctx context.Context, f Filter, on func(Change) err
 			if err := on(ch); err != nil {
 				return err
 			}
+		case <-c.gone:
+			return jsonrpc.ErrClosed
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

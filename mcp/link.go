@@ -12,7 +12,8 @@ import (
 // [Server.CheckHeaders] in [jsonrpc.Exchange] Check; a legacy one to the Answerer of its session, set up for the [Session] that
 // [Server.NewSession] made, whose Voice is [jsonrpc.PeerOf] the session's own Asker and stream. [Envelope] tells the two eras apart.
 //
-// Client side: the carrier is a [Link], and gives what comes from the server to [Client.Handle]. [Client.Headers] says which headers
+// Client side: the carrier is a [Link], and gives what comes from the server to [Client.Handle], and tells by [Client.Gone]
+// that it has ended. [Client.Headers] says which headers
 // a request needs.
 
 // A Link carries the calls of one [Client]. A [*jsonrpc.Conn] is one. It is safe for concurrent use.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -208,7 +209,7 @@ func (n *Session) drain() {
 		if !ok {
 			return
 		}
-		if err := n.voice.Notify(n.ctx, m.method, m.paramsFor(jsonrpc.ID{})); err != nil && n.ctx.Err() == nil {
+		if err := n.voice.Notify(n.ctx, m.method, m.paramsFor(jsonrpc.ID{})); err != nil && n.ctx.Err() == nil && !errors.Is(err, jsonrpc.ErrOneWay) {
 			n.server.report("notify", err)
 		}
 	}

@@ -1,8 +1,12 @@
 package mcp_test
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 
+	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 )
 
@@ -74,4 +78,71 @@ func TestNoCommonVersionFailsQuickly(t *testing.T) {
 			t.Errorf("a %v client connected to a %v server", c.client, c.server)
 		}
 	}
+}
+
+// A server in the same process behaves like one behind a wire.
+func TestLocal(t *testing.T) {
+	each(t, func(t *testing.T, v mcp.Version) {
+		var runs, computed atomic.Int32
+		s := booking(&runs, &computed)
+		defer s.Close()
+		mcp.AddTool(s, mcp.Tool{Name: "step"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+			return "ok", r.Progress(ctx, 1, 2, "half")
+		})
+		o := answering()
+		o.Versions = []mcp.Version{v}
+		changes := make(chan mcp.Change, 9)
+		o.OnChange = func(ch mcp.Change) { changes <- ch }
+		c, err := mcp.ConnectLocal(t.Context(), s, mcp.Implementation{Name: "l", Version: "1"}, &o)
+		must(t, err)
+		if v.HasElicitation() {
+			got, err := c.CallTool(t.Context(), "book-table", nil, nil)
+			if err != nil || got.IsError {
+				t.Errorf("book-table: %+v, %v", got, err)
+			}
+		}
+		var steps []float64
+		_, err = c.CallTool(t.Context(), "step", nil, &mcp.CallOptions{Progress: func(p mcp.Progress) { steps = append(steps, p.Progress) }})
+		if err != nil || len(steps) != 1 {
+			t.Errorf("step: %v, %v", steps, err)
+		}
+		ended := make(chan error)
+		go func() {
+			ended <- c.Listen(t.Context(), mcp.Filter{ToolsListChanged: true}, func(ch mcp.Change) error {
+				if ch.Method == mcp.NotifyAcknowledged {
+					s.RemoveTools("step")
+				}
+				return nil
+			})
+		}()
+		if ch := eventually(t, changes); ch.Method != mcp.NotifyToolsChanged {
+			t.Errorf("heard %+v", ch)
+		}
+		must(t, c.Close())
+		if err := eventually(t, ended); !errors.Is(err, jsonrpc.ErrClosed) {
+			t.Errorf("Listen: %v", err)
+		}
+		if _, err := c.CallTool(t.Context(), "step", nil, nil); !errors.Is(err, jsonrpc.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// When the server goes, what listens to it ends.
+func TestListenEndsWithTheServer(t *testing.T) {
+	each(t, func(t *testing.T, v mcp.Version) {
+		here, stop := pipe(t, calculator(nil))
+		c, err := mcp.Connect(t.Context(), here, mcp.Implementation{Name: "l", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{v}})
+		must(t, err)
+		defer c.Close()
+		err = c.Listen(t.Context(), mcp.Filter{ToolsListChanged: true}, func(ch mcp.Change) error {
+			if ch.Method == mcp.NotifyAcknowledged {
+				go stop()
+			}
+			return nil
+		})
+		if err == nil {
+			t.Error("it ended without an error")
+		}
+	})
 }

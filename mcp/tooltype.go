@@ -81,21 +81,9 @@ func (r *ToolResult) AppendJSON(dst []byte) (_ []byte, err error) {
 func (r *ToolResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
 // UnmarshalJSON reads a result.
-func (r *ToolResult) UnmarshalJSON(text []byte) error {
-	var in struct {
-		Content    []Content   `json:"content"`
-		Structured jsonrpc.Raw `json:"structuredContent"`
-		IsError    bool        `json:"isError"`
-		Meta       Meta        `json:"_meta"`
-	}
-	if err := jsonrpc.Raw(text).Decode(&in); err != nil {
-		return err
-	}
-	*r = ToolResult(in)
-	return nil
-}
+func (r *ToolResult) UnmarshalJSON(text []byte) error { return r.ParseJSON(text) }
 
-// TextOf returns all text of the result, a newline between blocks.
+// Text returns all text of the result, a newline between blocks.
 func (r *ToolResult) Text() string {
 	var out []byte
 	for _, c := range r.Content {
