@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -161,6 +162,9 @@ func resultType(raw jsonrpc.Raw) string {
 	return kind
 }
 
+// taskType stands in every answer that is a task, and hardly in another.
+var taskType = []byte(`"` + ResultTask + `"`)
+
 // ErrUnknownResult says that a result is of a kind that this client did not ask for.
 var ErrUnknownResult = errors.New("mcp: the server answered with a result of unknown type")
 
@@ -247,7 +251,7 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOpt
 			return c.awaitCore(ctx, t.task(), o)
 		}
 	}
-	if c.Version().Modern() && resultType(raw) == ResultTask {
+	if c.Version().Modern() && bytes.Contains(raw, taskType) && resultType(raw) == ResultTask {
 		var t extTask
 		if err := raw.Decode(&t); err != nil {
 			return nil, fmt.Errorf("mcp: a task: %w", err)

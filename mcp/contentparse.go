@@ -62,9 +62,30 @@ func (r *ToolResult) ParseJSON(text []byte) error {
 		}
 	}
 	if meta != nil {
-		return meta.Decode(&r.Meta)
+		var err error
+		r.Meta, err = metaOf(meta)
+		return err
 	}
 	return nil
+}
+
+// metaOf reads a _meta.
+func metaOf(text jsonrpc.Raw) (Meta, error) {
+	if !isObject(text) {
+		return nil, errors.New("mcp: _meta is an object")
+	}
+	text = text.Clone() // once for all members
+	m := Meta{}
+	twice := false
+	members(text, func(name []byte, value jsonrpc.Raw) {
+		_, have := m[string(name)]
+		twice = twice || have
+		m[string(name)] = value
+	})
+	if twice {
+		return nil, errTwice
+	}
+	return m, nil
 }
 
 // ParseJSON reads a block.
