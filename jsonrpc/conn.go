@@ -71,6 +71,7 @@ func (c *Conn) begin() {
 		l := &c.Limits
 		c.out = outbox{t: c.t, maxMessages: l.OutMessages, maxBytes: l.OutBytes, wait: l.OutWait, failed: c.fail}
 		c.lane.most, c.lane.pending, c.lane.bytes = l.Running, l.Pending, l.NotifyBytes
+		c.lane.weight = l.PendingBytes
 		c.lane.run = c.runTask
 		c.exchange = Exchange{Sink: &c.out, Asker: &c.asker, lane: &c.lane, out: &c.out}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -386,5 +387,34 @@ func TestBatchRefusedByThePeer(t *testing.T) {
 	}
 	if refusals != 1 {
 		t.Errorf("%d arrays were sent, want one", refusals)
+	}
+}
+
+func TestBusyByWeight(t *testing.T) {
+	release := make(chan struct{})
+	m := muxOf(map[string]Handler{"wait": Func(func(context.Context, Raw) (any, error) { <-release; return 1, nil })})
+	w, _ := serveWire(t, func(c *Conn) {
+		serving(m)(c)
+		c.Limits.PendingBytes = 2500
+	})
+	call := `{"jsonrpc":"2.0","method":"wait","params":["` + strings.Repeat("x", 1000) + `"],"id":`
+	w.send(call+`1}`, call+`2}`, call+`3}`)
+	const busy = `{"jsonrpc":"2.0","error":{"code":-31001,"message":"Busy","data":{"reason":"busy","retryable":true,"retryAfterMs":100}},"id":3}`
+	w.want(busy)
+	close(release)
+	for range 2 {
+		if line, err := w.r.ReadString('\n'); err != nil {
+			t.Fatal(line, err)
+		}
+	}
+	for { // there is room again, a moment after the answer
+		w.send(call + `3}`)
+		line, err := w.r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line != busy+"\n" {
+			break
+		}
 	}
 }

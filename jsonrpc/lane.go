@@ -14,12 +14,14 @@ type lane struct {
 	run     func(*task)
 	most    int // requests at once
 	pending int // requests in line
+	weight  int // bytes of requests in line and running
 	bytes   int // of notifications in line
 
 	mu        sync.Mutex // guards what follows
 	queue     []*task
 	head      int
 	requests  int  // in line
+	weighs    int  // bytes of those, and of those that run
 	queued    int  // bytes of notifications in line
 	running   int  // requests; those that wait for their peer do not count
 	notifying bool // an ordered notification runs
@@ -55,7 +57,11 @@ func (l *lane) push(t *task) bool {
 		if l.requests+l.running >= l.pending+l.most { // what may run counts as if it ran already
 			return false
 		}
+		if l.weighs > 0 && l.weighs+t.size > l.weight {
+			return false
+		}
 		l.requests++
+		l.weighs += t.size
 	} else {
 		if l.queued > 0 && l.queued+t.size > l.bytes {
 			return false
@@ -137,11 +143,12 @@ func (l *lane) work() {
 		}
 		l.wake()
 		l.mu.Unlock()
-		waits := t.waits
+		waits, size := t.waits, t.size
 		l.run(t) // t may be in use again afterwards
 		l.mu.Lock()
 		if waits {
 			l.running--
+			l.weighs -= size
 		}
 	}
 	l.mu.Unlock()

@@ -15,9 +15,10 @@ type Limits struct {
 
 	BatchBytes int // answers to one batch, in bytes; 16 MiB. Members past it are not run and answered -31003
 
-	Running     int // requests of one conversation that run at once; 256. More wait in line
-	Pending     int // requests that wait in line; 1,024. More are answered -31001 at once
-	NotifyBytes int // bytes of notifications that wait in line; 8 MiB. More end the conversation
+	Running      int // requests of one conversation that run at once; 256. More wait in line
+	Pending      int // requests that wait in line; 1,024. More are answered -31001 at once
+	PendingBytes int // bytes of requests that run or wait in line; 64 MiB. More are answered -31001 at once
+	NotifyBytes  int // bytes of notifications that wait in line; 8 MiB. More end the conversation
 
 	OutMessages int           // messages that wait to be written; 1,024. Callers and handlers wait for room
 	OutBytes    int           // bytes that wait to be written; 8 MiB. Callers and handlers wait for room
@@ -41,6 +42,7 @@ func (l Limits) withDefaults() Limits {
 	or(&l.BatchBytes, 16<<20)
 	or(&l.Running, 256)
 	or(&l.Pending, 1024)
+	or(&l.PendingBytes, 64<<20)
 	or(&l.NotifyBytes, 8<<20)
 	or(&l.OutMessages, 1024)
 	or(&l.OutBytes, 8<<20)

@@ -11,11 +11,16 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/internal/demo"
+	"github.com/da1ed7bb/parley/internal/x/trim"
 	"github.com/spf13/cobra"
 )
+
+// trimEvery is how often a server looks whether it holds memory that it no longer uses.
+const trimEvery = 5 * time.Second
 
 // serveFlags are the flags of every verb that listens.
 type serveFlags struct {
@@ -94,7 +99,12 @@ func (a *app) demo(ctx context.Context, flags serveFlags) error {
 	if !flags.stdio {
 		a.announce(page, flags.tokenFile)
 	}
+	var trimmer sync.WaitGroup
+	quiet, stop := context.WithCancel(ctx)
+	trimmer.Go(func() { trim.Loop(quiet, trimEvery) })
 	err = server.Run(ctx)
+	stop()
+	trimmer.Wait()
 	if errors.Is(err, context.DeadlineExceeded) {
 		fmt.Fprintln(a.stderr, "parley: stopped; calls that were still running were cut off")
 		return &silentError{exitRPC}
