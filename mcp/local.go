@@ -45,8 +45,19 @@ func (l *localLink) Do(ctx context.Context, item *jsonrpc.Item) error {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer context.AfterFunc(l.ctx, func() { cancel(jsonrpc.ErrClosed) })()
-		item.Err = l.peer.Stream(ctx, item.Method, item.Params, item.Result, item.On)
-		if ctx.Err() != nil {
+		var refused error // by On: the call is abandoned
+		item.Err = l.peer.Stream(ctx, item.Method, item.Params, item.Result, func(req *jsonrpc.Request) error {
+			err := item.On(req)
+			if err != nil && refused == nil {
+				refused = err
+				cancel(err)
+			}
+			return err
+		})
+		switch {
+		case refused != nil:
+			item.Err = refused
+		case ctx.Err() != nil:
 			item.Err = context.Cause(ctx)
 		}
 	default:
