@@ -40,8 +40,7 @@ func TestSessionsLeaveNothing(t *testing.T) {
 	for _, n := range sessions {
 		n.Close()
 	}
-	runtime.KeepAlive(sessions)
-	sessions = nil
+	clear(sessions)
 	if left := heap() - before; left > many*64 {
 		t.Errorf("%d bytes are left of %d sessions", left, many)
 	}
