@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
@@ -164,6 +165,96 @@ func FuzzCursor(f *testing.F) {
 		p, err := listPage("x", raw, 1, V20260728, nil, &lists[0], &lists[1])
 		if err == nil && len(p.items) > 1 {
 			t.Fatalf("%d items", len(p.items))
+		}
+	})
+}
+
+func TestTemplates(t *testing.T) {
+	for _, c := range []struct {
+		template, uri string
+		want          Variables
+	}{
+		{"test://template/{id}/data", "test://template/7/data", Variables{"id": "7"}},
+		{"test://template/{id}/data", "test://template/a%20b/data", Variables{"id": "a b"}},
+		{"test://template/{id}/data", "test://template//data", nil},
+		{"test://template/{id}/data", "test://template/a/b/data", nil},
+		{"test://template/{id}/data", "xtest://template/a/data", nil},
+		{"test://template/{id}/data", "test://template/a/data?x", nil},
+		{"file:///{+path}", "file:///a/b.txt", Variables{"path": "a/b.txt"}},
+		{"x:{a,b}", "x:1,2", Variables{"a": "1", "b": "2"}},
+		{"x:{a*}", "x:1,2", Variables{"a": "1,2"}},
+		{"x:y{/a,b}", "x:y/1/2", Variables{"a": "1", "b": "2"}},
+		{"x:y{/a*}", "x:y/1/2/3", Variables{"a": "1,2,3"}},
+		{"x:y{/a}", "x:y/1/2", nil},
+		{"x:y{.ext}", "x:y.txt", Variables{"ext": "txt"}},
+		{"x:y{#frag}", "x:y#a,b", Variables{"frag": "a,b"}},
+		{"x:y{?q,n}", "x:y?n=2&q=a%26b", Variables{"q": "a&b", "n": "2"}},
+		{"x:y{?q,n}", "x:y", Variables{}},
+		{"x:y?z=1{&q}", "x:y?z=1&q=2", Variables{"q": "2"}},
+		{"x:y{;q}", "x:y;q=2", Variables{"q": "2"}},
+		{"x:{a:3}", "x:abc", Variables{"a": "abc"}},
+		{"a.b:{x}", "aXb:1", nil},
+	} {
+		p, err := parseTemplate(c.template)
+		if err != nil {
+			t.Fatal(c.template, err)
+		}
+		if got := p.match(c.uri); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s in %s: %v, want %v", c.uri, c.template, got, c.want)
+		}
+	}
+	for _, bad := range []string{"x:{", "x:{}", "x:{a", "x:{a b}", "x:{=a}"} {
+		if _, err := parseTemplate(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+// A template never takes long, whatever the URI.
+func TestTemplateTime(t *testing.T) {
+	begin := time.Now()
+	for _, template := range []string{"x:{a}{b}{c}{d}z", "x:{a,b,c}{d,e}z", "x:{+a}{+b}{+c}z", "x:{/a*}{/b*}{/c*}z"} {
+		p, err := parseTemplate(template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, uri := range []string{"x:" + strings.Repeat("a,", 4000) + "!", "x:" + strings.Repeat("/a", 4000), "x:" + strings.Repeat("a", 8000)} {
+			if p.match(uri) != nil {
+				t.Errorf("%s fits %.20s", template, uri)
+			}
+		}
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// What a template makes of values, it finds again.
+func FuzzTemplate(f *testing.F) {
+	f.Add("x:{a}/{b}", "1", "2")
+	f.Add("x:{+a}", "a/b", "")
+	f.Add("x:y{?a,b}", "&", "=")
+	f.Add("x:{a}{/b}", "%", "ä")
+	f.Fuzz(func(t *testing.T, template, a, b string) {
+		if len(template) > 200 || len(a)+len(b) > 200 {
+			return
+		}
+		p, err := parseTemplate(template)
+		if err != nil {
+			return
+		}
+		_ = p.match(a)
+		for _, known := range []string{"x:{a}/{b}", "x:y{?a,b}"} {
+			if template != known || a == "" || b == "" || !utf8.ValidString(a+b) {
+				continue
+			}
+			uri, err := ExpandTemplate(template, Variables{"a": a, "b": b})
+			if err != nil {
+				continue
+			}
+			if got := p.match(uri); got["a"] != a || got["b"] != b {
+				t.Fatalf("%q and %q became %s, and %v again", a, b, uri, got)
+			}
 		}
 	})
 }

@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/yosida95/uritemplate/v3"
-
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -30,7 +28,7 @@ type resource struct {
 type template struct {
 	ResourceTemplate
 	read     ResourceFunc
-	pattern  *uritemplate.Template
+	pattern  *uriPattern
 	complete map[string]CompleteFunc
 }
 
@@ -90,7 +88,7 @@ func (s *Server) RemoveResources(uris ...string) {
 // AddTemplate offers the resources that a URI template names (RFC 6570), with completions for its variables if there are any. It returns an error when
 // the template is none.
 func (s *Server) AddTemplate(t ResourceTemplate, f ResourceFunc, complete map[string]CompleteFunc) error {
-	pattern, err := uritemplate.New(t.URITemplate)
+	pattern, err := parseTemplate(t.URITemplate)
 	if err != nil {
 		return fmt.Errorf("mcp: template %q: %w", t.URITemplate, err)
 	}
@@ -158,15 +156,9 @@ func (s *Server) findResource(ctx context.Context, r *Request, uri string) (Reso
 		return nil, nil
 	}
 	for _, e := range s.templates.list() {
-		values := e.value.pattern.Match(uri)
-		if values == nil || !sees(e.name) {
-			continue
+		if vars := e.value.pattern.match(uri); vars != nil && sees(e.name) {
+			return e.value.read, vars
 		}
-		vars := Variables{}
-		for name, v := range values {
-			vars[name] = v.String()
-		}
-		return e.value.read, vars
 	}
 	return nil, nil
 }
