@@ -210,6 +210,21 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// The examples of RFC 6570, section 3.2, that have strings.
+func TestExpandTemplate(t *testing.T) {
+	vars := Variables{"var": "value", "hello": "Hello World!", "path": "/foo/bar", "x": "1024", "y": "768", "empty": "", "half": "50%", "who": "fred", "u": "㰴ä"}
+	for template, want := range map[string]string{
+		"{var}": "value", "{hello}": "Hello%20World%21", "{half}": "50%25", "O{empty}X": "OX", "O{undef}X": "OX", "{x,y}": "1024,768", "{x,hello,y}": "1024,Hello%20World%21,768",
+		"?{x,empty}": "?1024,", "?{x,undef}": "?1024", "{var:3}": "val", "{var:30}": "value", "{+var}": "value", "{+hello}": "Hello%20World!", "{+half}": "50%25",
+		"{+path}/here": "/foo/bar/here", "{#var}": "#value", "{#path,x}": "#/foo/bar,1024", "{.who,who}": ".fred.fred", "X{.empty}": "X.", "{/var,x}/here": "/value/1024/here",
+		"{;x,y}": ";x=1024;y=768", "{;x,y,empty}": ";x=1024;y=768;empty", "{?x,y,empty}": "?x=1024&y=768&empty=", "{&x,undef}": "&x=1024", "{u}": "%E3%B0%B4%C3%A4",
+	} {
+		if got, err := ExpandTemplate(template, vars); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", template, got, err, want)
+		}
+	}
+}
+
 // A template never takes long, whatever the URI.
 func TestTemplateTime(t *testing.T) {
 	begin := time.Now()
