@@ -150,7 +150,7 @@ func (s *scanner) overLimit(at int, reason string) error {
 }
 
 // spaces has a bit for each byte that is white space in JSON; all are at most ' '.
-const spaces = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
+const spaces uint64 = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
 
 // skipSpace returns the index of the first byte at or after i that is not white space.
 func skipSpace(b []byte, i int) int {
