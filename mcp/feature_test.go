@@ -210,6 +210,15 @@ func TestSchemasAreHeldBothWays(t *testing.T) {
 	}
 }
 
+// fan makes a schema whose references double n times.
+func fan(n int) jsonrpc.Raw {
+	out := []byte(`{"type":"object","$ref":"#/$defs/d0","$defs":{`)
+	for i := range n {
+		out = fmt.Appendf(out, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	return fmt.Appendf(out, `"d%d":{}}}`, n)
+}
+
 func TestWrongToolsFailWhenAdded(t *testing.T) {
 	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
 	for name, tool := range map[string]mcp.Tool{
@@ -222,6 +231,7 @@ func TestWrongToolsFailWhenAdded(t *testing.T) {
 		"a dangling one":      {Name: "a", InputSchema: jsonrpc.Raw(`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}}}`)},
 		"a loop":              {Name: "a", InputSchema: jsonrpc.Raw(`{"type":"object","allOf":[{"$ref":"#"}]}`)},
 		"a wider loop":        {Name: "a", InputSchema: jsonrpc.Raw(`{"type":"object","$defs":{"x":{"$ref":"#/$defs/y"},"y":{"anyOf":[{"$ref":"#/$defs/x"}]}}}`)},
+		"a fan":               {Name: "a", InputSchema: fan(30)},
 		"a dialect":           {Name: "a", InputSchema: jsonrpc.Raw(`{"$schema":"http://json-schema.org/draft-04/schema#","type":"object"}`)},
 		"a bad pattern":       {Name: "a", InputSchema: jsonrpc.Raw(`{"type":"object","properties":{"a":{"pattern":"("}}}`)},
 		"a header on numbers": {Name: "a", InputSchema: jsonrpc.Raw(`{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}`)},

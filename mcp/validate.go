@@ -56,6 +56,7 @@ const (
 	maxSchemaBytes = 256 << 10
 	maxSchemaDepth = 64
 	maxSchemaParts = 5000
+	maxSchemaCost  = 5000 // schemas applied to one and the same value
 )
 
 // dialects are those that can be validated; any other gets a clear error.
@@ -185,68 +186,72 @@ func checkTree(root any) error {
 		return err
 	}
 
-	// What is applied to the same value: a loop along these is one without end.
-	type state uint8
-	const (
-		entered state = 1 + iota
-		left
-	)
-	states := map[string]state{}
-	var enter func(node any, at string) error
-	enter = func(node any, at string) error {
+	// What is applied to the same value: a loop along these is one without end, and references that fan out multiply.
+	const entered = -1
+	costs := map[string]int{}
+	var enter func(node any, at string) (cost int, err error)
+	enter = func(node any, at string) (cost int, err error) {
 		m, ok := node.(map[string]any)
 		if !ok {
-			return nil
+			return 1, nil
 		}
-		switch states[at] {
-		case entered:
-			return errors.New("schema refers to itself without end")
-		case left:
-			return nil
+		if known, ok := costs[at]; ok {
+			if known == entered {
+				return 0, errors.New("schema refers to itself without end")
+			}
+			return known, nil
 		}
-		states[at] = entered
+		costs[at] = entered
+		cost = 1
+		add := func(node any, at string) {
+			if err != nil {
+				return
+			}
+			var more int
+			if more, err = enter(node, at); err == nil {
+				if cost += more; cost > maxSchemaCost {
+					err = errors.New("schema applies too much to one value")
+				}
+			}
+		}
 		for _, key := range []string{"$ref", "$dynamicRef"} {
 			if ref, ok := m[key].(string); ok {
 				if !strings.HasPrefix(ref, "#") {
-					return fmt.Errorf("reference %.100q leaves the schema", ref)
+					return 0, fmt.Errorf("reference %.100q leaves the schema", ref)
 				}
 				target := pointed(root, ref)
 				if named, ok := anchors[ref]; ok {
 					target = named
 				}
-				if err := enter(target, ref); err != nil {
-					return err
-				}
+				add(target, ref)
 			}
 		}
 		for _, key := range []string{"not", "if", "then", "else"} {
-			if err := enter(m[key], at+"/"+key); err != nil {
-				return err
-			}
+			add(m[key], at+"/"+key)
 		}
 		for _, key := range []string{"allOf", "anyOf", "oneOf"} {
 			list, _ := m[key].([]any)
 			for i, sub := range list {
-				if err := enter(sub, fmt.Sprintf("%s/%s/%d", at, key, i)); err != nil {
-					return err
-				}
+				add(sub, fmt.Sprintf("%s/%s/%d", at, key, i))
 			}
 		}
 		if deps, ok := m["dependentSchemas"].(map[string]any); ok {
 			for name, sub := range deps {
-				if err := enter(sub, at+"/dependentSchemas/"+name); err != nil {
-					return err
-				}
+				add(sub, at+"/dependentSchemas/"+name)
 			}
 		}
-		states[at] = left
-		return nil
+		if err != nil {
+			return 0, err
+		}
+		costs[at] = cost
+		return cost, nil
 	}
 	return subschemas(root, "#", func(node map[string]any, at string) error {
 		if err := checkType(node["type"]); err != nil {
 			return err
 		}
-		return enter(node, at)
+		_, err := enter(node, at)
+		return err
 	})
 }
 
