@@ -99,8 +99,9 @@ func (n *Session) ready() {
 	}
 }
 
-// Close ends the session: nothing is sent any more, and it waits for what is being sent.
+// Close ends the session: nothing is sent any more, and it waits for what is being sent. Tasks that only this session could ask for are cancelled.
 func (n *Session) Close() {
+	n.server.tasks.endSession(n)
 	n.server.mu.Lock()
 	delete(n.server.sessions, n)
 	n.server.mu.Unlock()

@@ -268,3 +268,21 @@ func TestStateIsSealed(t *testing.T) {
 		}
 	}
 }
+
+// When a session without a name goes, nobody can ask for its tasks any more, and they end.
+func TestTasksEndWithTheirSession(t *testing.T) {
+	ended := make(chan error, 1)
+	s := worker(t, nil, make(chan struct{}), ended)
+	here, stop := pipe(t, s)
+	c, err := mcp.Connect(t.Context(), here, mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{mcp.V20251125}})
+	must(t, err)
+	defer c.Close()
+	_, err = c.CallTool(t.Context(), "slow", nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(*mcp.Task) { go here.Close() }})
+	if err == nil {
+		t.Error("no error")
+	}
+	if err := eventually(t, ended); !errors.Is(err, jsonrpc.ErrClosed) {
+		t.Errorf("cause %v", err)
+	}
+	stop()
+}

@@ -55,6 +55,24 @@ func (k *taskKeeper) find(owner, id string) *runningTask {
 	return nil
 }
 
+// endSession ends the tasks that only this session could ask for.
+func (k *taskKeeper) endSession(n *Session) {
+	k.mu.Lock()
+	var all []*runningTask
+	for _, t := range k.byID {
+		if t.session == n && t.owner == n.owner() {
+			all = append(all, t)
+		}
+	}
+	k.mu.Unlock()
+	for _, t := range all {
+		t.stop(jsonrpc.ErrClosed)
+	}
+}
+
+// owner is whose tasks they are where callers have no name.
+func (n *Session) owner() string { return fmt.Sprintf("session %d", n.serial) }
+
 // knows reports whether there is such a task.
 func (k *taskKeeper) knows(owner, id string) bool {
 	_, err := k.store.Get(context.Background(), owner, id)
@@ -115,7 +133,7 @@ func (k *taskKeeper) begin(ctx context.Context, r *Request, ttl time.Duration, e
 func (r *Request) owner(ctx context.Context) string {
 	p := r.server.principal(ctx)
 	if p == "" && r.session != nil {
-		return fmt.Sprintf("session %d", r.session.serial)
+		return r.session.owner()
 	}
 	return "principal " + p
 }
