@@ -33,6 +33,9 @@ func (c *conversations) begin(transport jsonrpc.Transport, version jsonrpc.Versi
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
+		if ending != nil {
+			ending(jsonrpc.ErrClosed)
+		}
 		_ = transport.Close() // never used
 		return nil
 	}
