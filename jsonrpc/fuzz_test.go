@@ -143,7 +143,8 @@ func FuzzID(f *testing.F) {
 func FuzzResult(f *testing.F) {
 	f.Add(int64(0), false, "", "")
 	f.Add(int64(-1<<63), true, "plain", "quote \" slash \\ / < > & \u2028 é 😀 \x00 \x7f")
-	f.Add(int64(1), true, "\xff", "tab\t")
+	f.Add(int64(1), true, "\xff", "plain")
+	f.Add(int64(2), true, "tab\t", "é")
 	f.Fuzz(func(t *testing.T, n int64, on bool, a, b string) {
 		v := struct {
 			N  int64  `json:"n"`

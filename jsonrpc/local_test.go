@@ -309,3 +309,90 @@ func TestAfterInABatchOfQuickRequests(t *testing.T) {
 	w.send(`[{"jsonrpc":"2.0","method":"new","id":3}]`)
 	w.want(`[{"jsonrpc":"2.0","result":3,"id":3}]`, `{"jsonrpc":"2.0","method":"update","params":[3]}`)
 }
+
+// A handler that waits for its peer frees its place for a request that is in line already, also at the shared gate.
+func TestWaitingHandlersFreeTheirPlace(t *testing.T) {
+	m := new(Mux)
+	m.Add("ask", PeerFunc(func(ctx context.Context, p Peer, _ struct{}) (string, error) {
+		return Call[string](ctx, p, "answer", nil)
+	}))
+	m.Add("fast", Func(func(context.Context, struct{}) (int, error) { return 1, nil }))
+	w, _ := serveWire(t, func(c *Conn) {
+		serving(m)(c)
+		c.Limits.Running = 1
+		c.Gate = &Gate{Max: 1}
+	})
+	w.send(`[{"jsonrpc":"2.0","method":"ask","id":1}]`, `{"jsonrpc":"2.0","method":"fast","id":2}`)
+	w.want(`{"jsonrpc":"2.0","method":"answer","id":1}`, `{"jsonrpc":"2.0","result":1,"id":2}`)
+	w.send(`{"jsonrpc":"2.0","result":"yes","id":1}`)
+	w.want(`[{"jsonrpc":"2.0","result":"yes","id":1}]`)
+}
+
+func TestSilentCancellationWithoutAConn(t *testing.T) {
+	m := new(Mux)
+	a := &Answerer{Handler: m, Cancellation: Cancellation{Method: "cancelled", Member: "id", Silent: true}}
+	m.Add("wait", Func(func(ctx context.Context, _ struct{}) (any, error) {
+		out, _ := a.Answer(ctx, nil, []byte(`{"jsonrpc":"2.0","method":"cancelled","params":{"id":"x"}}`), &Exchange{})
+		if len(out) > 0 {
+			t.Errorf("the cancel is answered %s", out)
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	out, e := a.Answer(t.Context(), []byte("before"), []byte(`{"jsonrpc":"2.0","method":"wait","id":"x"}`), &Exchange{})
+	if string(out) != "before" || e != nil {
+		t.Errorf("%s, %v", out, e)
+	}
+}
+
+// A handler that hears its context is answered for at its deadline; what it sends renews that, what it waits for does not count.
+func TestHandlerDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(Mux)
+		wait := func(ctx context.Context, d time.Duration) error {
+			select {
+			case <-time.After(d):
+				return nil
+			case <-ctx.Done():
+				if context.Cause(ctx) != ErrTimeout {
+					t.Errorf("cause = %v", context.Cause(ctx))
+				}
+				return ctx.Err()
+			}
+		}
+		m.Add("idle", Func(func(ctx context.Context, _ struct{}) (any, error) { return nil, wait(ctx, time.Hour) }))
+		m.Add("busy", PeerFunc(func(ctx context.Context, p Peer, n []int) (string, error) {
+			for range n[0] {
+				if err := wait(ctx, 50*time.Second); err != nil {
+					return "", err
+				}
+				if err := p.Notify(ctx, "going on", nil); err != nil {
+					return "", err
+				}
+			}
+			return "done", nil
+		}))
+		for _, tt := range []struct {
+			call  string
+			ticks int
+			want  string
+			after time.Duration
+		}{
+			{`{"jsonrpc":"2.0","method":"idle","id":1}`, 0, `{"jsonrpc":"2.0","error":{"code":-31002,"message":"Deadline exceeded","data":{"reason":"deadline","retryable":true}},"id":1}`, time.Minute},
+			{`{"jsonrpc":"2.0","method":"busy","params":[3],"id":1}`, 3, `{"jsonrpc":"2.0","result":"done","id":1}`, 150 * time.Second},
+			{`{"jsonrpc":"2.0","method":"busy","params":[30],"id":1}`, 12, `{"jsonrpc":"2.0","error":{"code":-31002,"message":"Deadline exceeded","data":{"reason":"deadline","retryable":true}},"id":1}`, 10 * time.Minute},
+		} {
+			w, c := serveWire(t, serving(m))
+			start := time.Now()
+			w.send(tt.call)
+			for range tt.ticks {
+				w.want(`{"jsonrpc":"2.0","method":"going on"}`)
+			}
+			w.want(tt.want)
+			if took := time.Since(start); took < tt.after || took > tt.after+2*time.Second {
+				t.Errorf("%s: after %v, want %v", tt.call, took, tt.after)
+			}
+			_ = c.Close()
+		}
+	})
+}
