@@ -26,9 +26,8 @@ type Answerer struct {
 	NoBatch bool    // the protocol has no batches: an array is answered -32600
 	NoNull  bool    // the protocol has no id null: it is answered -32600
 
-	// Cancellation makes running requests cancellable by the peer. Track does so for Cancel alone.
+	// Cancellation makes running requests cancellable by the peer. Without one there is still Cancel.
 	Cancellation Cancellation
-	Track        bool
 
 	// Report gets what must not go out: panics as *PanicError, errors of handlers as *HandlerError, messages that were
 	// dropped. Nil drops it. It is called on the goroutine that noticed, and must not wait.
@@ -43,7 +42,7 @@ type Answerer struct {
 	draining atomic.Bool
 
 	mu      sync.Mutex // guards what follows
-	oldest  *running   // requests whose handlers run, newest first
+	newest  *running   // requests whose handlers run, newest first
 	sweeper *time.Timer
 	armed   bool
 	now     int64 // in ticks
@@ -84,7 +83,6 @@ func (a *Answerer) init() {
 		if a.Limits.Deadline < 0 {
 			a.tick = time.Second
 		}
-		a.Track = a.Track || a.Cancellation.Method != ""
 		if a.Handler == nil {
 			a.Handler = new(Mux)
 		}
@@ -125,7 +123,7 @@ type origin struct {
 
 var jobs = sync.Pool{New: func() any { return new(job) }}
 
-// tooBigToKeep is the size of a buffer that goes to the collector instead of a pool.
+// tooBigToKeep is the size of a buffer that goes to the collector instead of a pool, which the collector empties too.
 const tooBigToKeep = 8 << 20
 
 // free gives a job back.
@@ -171,7 +169,7 @@ func (a *Answerer) answer(ctx context.Context, j *job, dst, payload []byte, x *E
 		return AppendError(dst, a.Version, NullID, e), e
 	}
 	if p.batch {
-		return a.answerBatch(ctx, dst, payload, p.msgs, nil, x), nil
+		return a.answerBatch(ctx, dst, payload, p.msgs, x), nil
 	}
 	m := &p.msgs[0]
 	switch m.kind {
@@ -251,10 +249,10 @@ func (a *Answerer) admit(ctx context.Context, j *job, m *message, x *Exchange) {
 	r := &running{parent: ctx, a: a, x: x, id: j.req.ID, v: m.version, open: j.mode&Open != 0}
 	a.mu.Lock()
 	r.since, r.touched, r.listed = a.now, a.now, true
-	if r.next = a.oldest; r.next != nil {
+	if r.next = a.newest; r.next != nil {
 		r.next.prev = r
 	}
-	a.oldest = r
+	a.newest = r
 	if !a.armed {
 		a.armed = true
 		if a.sweeper == nil {
@@ -361,7 +359,7 @@ func (a *Answerer) unlist(r *running) {
 	if r.prev != nil {
 		r.prev.next = r.next
 	} else {
-		a.oldest = r.next
+		a.newest = r.next
 	}
 	if r.next != nil {
 		r.next.prev = r.prev
@@ -411,11 +409,11 @@ func (a *Answerer) panicked(method string, value any) *Error {
 }
 
 // Cancel ends the context of the running requests with this id, with ErrPeerCancelled as cause, and reports whether there
-// was one. It needs Track or a Cancellation.
+// was one.
 func (a *Answerer) Cancel(id ID) bool {
 	var hit []*running
 	a.mu.Lock()
-	for r := a.oldest; r != nil; r = r.next {
+	for r := a.newest; r != nil; r = r.next {
 		if r.id == id && !id.IsZero() {
 			hit = append(hit, r)
 		}
@@ -452,7 +450,7 @@ func (a *Answerer) cancelNamed(params Raw) {
 func (a *Answerer) endAll(cause error) {
 	a.mu.Lock()
 	var all []*running
-	for r := a.oldest; r != nil; r = r.next {
+	for r := a.newest; r != nil; r = r.next {
 		all = append(all, r)
 	}
 	a.mu.Unlock()
@@ -467,7 +465,7 @@ func (a *Answerer) sweep() {
 	var late, stuck []*running
 	a.mu.Lock()
 	a.now++
-	for r := a.oldest; r != nil; r = r.next {
+	for r := a.newest; r != nil; r = r.next {
 		switch {
 		case r.open:
 		case r.waits.Load() > 0:
@@ -482,7 +480,7 @@ func (a *Answerer) sweep() {
 			late = append(late, r)
 		}
 	}
-	if a.oldest == nil {
+	if a.newest == nil {
 		a.armed = false
 	} else {
 		a.sweeper.Reset(a.tick)

@@ -77,6 +77,9 @@ func (w *waiter) finish() {
 // sparesAtMost is how many waiters an Asker keeps for later calls.
 const sparesAtMost = 128
 
+// keptWhenIdle is the size of an answer whose buffer stays with a spare waiter.
+const keptWhenIdle = 512
+
 // spareWaiter returns a waiter to use. The lock is held.
 func (k *Asker) spareWaiter() *waiter {
 	if n := len(k.spare); n > 0 {

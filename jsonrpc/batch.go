@@ -27,14 +27,14 @@ type batchRun struct {
 }
 
 // answerBatch runs the messages and appends the array of responses to dst, nothing if there is none.
-func (a *Answerer) answerBatch(ctx context.Context, dst, payload []byte, msgs []message, onDone func(), x *Exchange) []byte {
+func (a *Answerer) answerBatch(ctx context.Context, dst, payload []byte, msgs []message, x *Exchange) []byte {
 	if out, after, ok := a.quickBatch(ctx, dst, payload, msgs, x); ok {
 		a.finishAll(after)
 		return out
 	}
 	b := a.newBatch(ctx, payload, msgs, x)
 	defer b.finish()
-	return b.run(dst, onDone)
+	return b.run(dst, nil)
 }
 
 // quickBatch answers a batch of nothing but quick requests, one after the other and straight into dst. ok is false, and nothing

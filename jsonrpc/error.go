@@ -73,7 +73,7 @@ func (timeoutError) Error() string        { return "jsonrpc: time is up" }
 func (timeoutError) Timeout() bool        { return true }
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Errorf is short for an Error without data.
+// NewError makes an Error without data.
 func NewError(code int64, message string) *Error { return &Error{Code: code, Message: message} }
 
 // WithData returns a copy of e with data in it, as the codec encodes it. Data that cannot be encoded is left out.

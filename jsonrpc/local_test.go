@@ -166,7 +166,7 @@ func TestTheDoor(t *testing.T) {
 func TestContextOfAHandler(t *testing.T) {
 	type key struct{}
 	m := new(Mux)
-	a := &Answerer{Handler: m, Track: true}
+	a := &Answerer{Handler: m}
 	m.Add("x", Func(func(ctx context.Context, _ struct{}) (any, error) {
 		if ctx.Value(key{}) != "v" {
 			t.Error("a value of the carrier's context is lost")

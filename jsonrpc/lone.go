@@ -65,24 +65,12 @@ func (c *LoneClient) Stream(ctx context.Context, method string, params, result a
 			return c.end(fmt.Errorf("%w: %w", ErrBadResponse, e))
 		}
 		if m := &c.parser.msgs[0]; !c.parser.batch && m.kind == kindResponse && m.id.Names(id) {
-			return decodeAnswer(m, payload, result)
+			return decodeAnswer(m.err.of(payload), m.result.of(payload), m.version, result)
 		}
 		if err := c.meanwhile(ctx, payload, on); err != nil {
 			return c.end(err)
 		}
 	}
-}
-
-// decodeAnswer reads the answer to the only call.
-func decodeAnswer(m *message, payload []byte, result any) error {
-	if !m.err.absent() {
-		e, err := decodeError(m.err.of(payload), m.version)
-		if err != nil {
-			return err
-		}
-		return e
-	}
-	return decodeResult(m.result.of(payload), result)
 }
 
 // meanwhile takes what is not the answer: notifications, what the peer asks, and answers to calls that nobody made.
@@ -92,7 +80,7 @@ func (c *LoneClient) meanwhile(ctx context.Context, payload []byte, on func(*Req
 		case m.kind == kindBadResponse, m.kind == kindBadRequest && m.method.absent():
 			return ErrBadResponse
 		case m.kind == kindResponse && m.id.IsNull() && !m.err.absent(): // it can only be about this call
-			return decodeAnswer(m, payload, nil)
+			return decodeAnswer(m.err.of(payload), nil, m.version, nil)
 		case m.kind == kindNotification && on != nil:
 			return on(&Request{Method: textOf(m.method.of(payload)), Params: m.params.of(payload).Clone()})
 		}

@@ -38,12 +38,9 @@ func (o *outbox) Send(ctx context.Context, payload []byte) error {
 // bursts are shared by all connections: one with nothing to write holds none.
 var bursts = sync.Pool{New: func() any { return new(Burst) }}
 
-// biggestBurst is the size of a buffer that is used again. The collector empties the pool.
-const biggestBurst = 8 << 20
-
 func (b *Burst) free() {
 	poison(b.Bytes)
-	if cap(b.Bytes) <= biggestBurst {
+	if cap(b.Bytes) <= tooBigToKeep {
 		b.Bytes, b.Ends = b.Bytes[:0], b.Ends[:0]
 		bursts.Put(b)
 	}
@@ -176,9 +173,6 @@ func (o *outbox) rest() {
 		o.empty = nil
 	}
 }
-
-// keptWhenIdle is the size of a write buffer that stays with an idle connection.
-const keptWhenIdle = 512
 
 // flush waits until everything that was put is written.
 func (o *outbox) flush(ctx context.Context) error {

@@ -51,17 +51,22 @@ func ScanVersion(v Version, payload []byte, f func(*Message)) *Error {
 
 // Decode reads the answer as [Peer] Call does: an error becomes an *Error, a result goes into result, which may be nil.
 func (m *Message) Decode(result any) error {
-	switch {
-	case m.Request || m.Bad != nil:
+	if m.Request || m.Bad != nil {
 		return ErrBadResponse
-	case m.Error != nil:
-		e, err := decodeError(m.Error, m.Version)
-		if err != nil {
-			return err
-		}
-		return e
 	}
-	return decodeResult(m.Result, result)
+	return decodeAnswer(m.Error, m.Result, m.Version, result)
+}
+
+// decodeAnswer reads the answer to a call: its error, if there is one, else its result.
+func decodeAnswer(failure, text Raw, v Version, result any) error {
+	if failure == nil {
+		return decodeResult(text, result)
+	}
+	e, err := decodeError(failure, v)
+	if err != nil {
+		return err
+	}
+	return e
 }
 
 // decodeResult reads a result for its caller.
