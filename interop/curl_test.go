@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/da1ed7bb/parley/interop/harness"
 )
 
 // curl runs curl and splits what it got into status line and headers, and body.
@@ -47,7 +49,7 @@ func curl(t *testing.T, input string, args ...string) (head, body string) {
 
 func TestCurl(t *testing.T) {
 	t.Parallel()
-	url := demo(t, "http://127.0.0.1:0")[0]
+	url := harness.Demo(t, "http://127.0.0.1:0")[0]
 	const kind = "Content-Type: application/json"
 	for _, c := range []struct {
 		name, send string
@@ -144,7 +146,7 @@ func TestCurl(t *testing.T) {
 func TestCurlHTTP2(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
-	url := demoWith(t, []string{"--tls-cert", cert, "--tls-key", key}, "https://127.0.0.1:0")[0]
+	url := harness.DemoWith(t, []string{"--tls-cert", cert, "--tls-key", key}, "https://127.0.0.1:0")[0]
 	head, body := curl(t, `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}`,
 		"--http2", "--cacert", cert, "-H", "Content-Type: application/json", "--data-binary", "@-", url)
 	if !strings.HasPrefix(head, "HTTP/2 200") || !sameJSON(t, []byte(body), []byte(`{"jsonrpc":"2.0","id":1,"result":19}`)) {

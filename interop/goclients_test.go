@@ -19,6 +19,7 @@ import (
 	"github.com/creachadair/jrpc2"
 	"github.com/creachadair/jrpc2/channel"
 	"github.com/creachadair/jrpc2/jhttp"
+	"github.com/da1ed7bb/parley/interop/harness"
 	ethereum "github.com/ethereum/go-ethereum/rpc"
 	"github.com/google/go-cmp/cmp"
 )
@@ -84,7 +85,7 @@ func plainCalls(t *testing.T, call caller) {
 func TestEthereumClient(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
-	a := demo(t, "http://127.0.0.1:0", "unix:"+path)
+	a := harness.Demo(t, "http://127.0.0.1:0", "unix:"+path)
 	for _, c := range []struct {
 		name, address string
 		duplex        bool
@@ -185,7 +186,7 @@ func ethereumDuplex(t *testing.T, client *ethereum.Client) {
 func jrpc2Carriers(t *testing.T) map[string]channel.Channel {
 	t.Helper()
 	path := socketPath(t)
-	a := demo(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0?framing=header", "unix:"+path, "http://127.0.0.1:0")
+	a := harness.Demo(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0?framing=header", "unix:"+path, "http://127.0.0.1:0")
 	dial := func(network, address string) net.Conn {
 		c, err := net.Dial(network, address)
 		if err != nil {
@@ -206,8 +207,8 @@ func jrpc2Carriers(t *testing.T) map[string]channel.Channel {
 	typed := dial("tcp", hostPort(t, a[1]))
 	carriers["tcp typed"] = channel.Header("application/vscode-jsonrpc; charset=utf-8")(typed, typed)
 	for name, framing := range map[string]channel.Framing{"line": channel.Line, "header": channel.LSP} {
-		child := exec.Command(parleyPath, "demo", "--stdio", "--framing", name)
-		keepStderr(t, child)
+		child := exec.Command(harness.Parley(t), "demo", "--stdio", "--framing", name)
+		harness.KeepStderr(t, child)
 		in, err := child.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -382,7 +383,7 @@ func jrpc2Duplex(t *testing.T, client *jrpc2.Client) {
 func TestStandardLibraryClient(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
-	a := demo(t, "tcp://127.0.0.1:0?jsonrpc=1.0", "unix:"+path+"?jsonrpc=1.0")
+	a := harness.Demo(t, "tcp://127.0.0.1:0?jsonrpc=1.0", "unix:"+path+"?jsonrpc=1.0")
 	for network, address := range map[string]string{"tcp": hostPort(t, a[0]), "unix": path} {
 		t.Run(network, func(t *testing.T) {
 			client, err := legacy.Dial(network, address)

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/da1ed7bb/parley/interop/harness"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -61,7 +62,7 @@ func place(source, what string) position {
 // A real language server, as an editor would use it: it asks us while we ask it, and says things by itself.
 func TestGopls(t *testing.T) {
 	t.Parallel()
-	program := need(t, "gopls", "../.cache/bin/gopls")
+	program := harness.Need(t, "gopls", "../.cache/bin/gopls")
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module example.test/hello\n\ngo 1.26\n", "main.go": goplsSource} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/da1ed7bb/parley/interop/harness"
 )
 
 // The programs of the guide run as they stand there, against the demo at its default addresses, and print what the guide says.
@@ -16,7 +18,7 @@ func TestGuideRunsAsItStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := demo(t, "http://127.0.0.1:0", "tcp://127.0.0.1:0")
+	at := harness.Demo(t, "http://127.0.0.1:0", "tcp://127.0.0.1:0")
 	web, lines := portOf(t, at[0]), portOf(t, at[1])
 	rewrite := strings.NewReplacer("localhost:3000", "localhost:"+web, `("localhost", 3001)`, `("localhost", `+lines+`)`, "connect(3001", "connect("+lines)
 	runs := map[string]func(file string) *exec.Cmd{

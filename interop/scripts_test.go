@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/da1ed7bb/parley/interop/harness"
 )
 
 // webSocket is the address of the same HTTP endpoint for a WebSocket.
@@ -27,49 +29,49 @@ func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "s") }
 
 func TestJaysonClient(t *testing.T) {
 	t.Parallel()
-	a := demo(t, "http://127.0.0.1:0", "tcp://127.0.0.1:0")
-	checks(t, node(t, "client-jayson.mjs", a[0], a[1], webSocket(a[0])))
+	a := harness.Demo(t, "http://127.0.0.1:0", "tcp://127.0.0.1:0")
+	harness.Checks(t, harness.Node(t, "client-jayson.mjs", a[0], a[1], webSocket(a[0])))
 }
 
 func TestJaysonClientVersion1(t *testing.T) {
 	t.Parallel()
-	a := demo(t, "http://127.0.0.1:0/rpc?jsonrpc=1.0", "tcp://127.0.0.1:0?jsonrpc=1.0")
-	checks(t, node(t, "client-jayson.mjs", "1.0", a[0], a[1]))
+	a := harness.Demo(t, "http://127.0.0.1:0/rpc?jsonrpc=1.0", "tcp://127.0.0.1:0?jsonrpc=1.0")
+	harness.Checks(t, harness.Node(t, "client-jayson.mjs", "1.0", a[0], a[1]))
 }
 
 func TestJSONRPC20Client(t *testing.T) {
 	t.Parallel()
-	a := demo(t, "http://127.0.0.1:0")
-	checks(t, node(t, "client-json-rpc-2.0.mjs", a[0], webSocket(a[0])))
+	a := harness.Demo(t, "http://127.0.0.1:0")
+	harness.Checks(t, harness.Node(t, "client-json-rpc-2.0.mjs", a[0], webSocket(a[0])))
 }
 
 func TestVSCodeClient(t *testing.T) {
 	t.Parallel()
 	t.Run("stdio", func(t *testing.T) {
 		t.Parallel()
-		checks(t, node(t, "client-vscode.mjs", append([]string{"--"}, stdioDemo("--framing", "header")...)...))
+		harness.Checks(t, harness.Node(t, "client-vscode.mjs", append([]string{"--"}, harness.StdioDemo(t, "--framing", "header")...)...))
 	})
 	t.Run("sockets", func(t *testing.T) {
 		t.Parallel()
-		for _, address := range demo(t, "tcp://127.0.0.1:0?framing=header", "unix:"+socketPath(t)+"?framing=header") {
-			checks(t, node(t, "client-vscode.mjs", address))
+		for _, address := range harness.Demo(t, "tcp://127.0.0.1:0?framing=header", "unix:"+socketPath(t)+"?framing=header") {
+			harness.Checks(t, harness.Node(t, "client-vscode.mjs", address))
 		}
 	})
 }
 
 func TestPythonJSONRPCClient(t *testing.T) {
 	t.Parallel()
-	checks(t, python(t, "client_jsonrpc.py", demo(t, "http://127.0.0.1:0", "tcp://127.0.0.1:0", "unix:"+socketPath(t))...))
+	harness.Checks(t, harness.Python(t, "client_jsonrpc.py", harness.Demo(t, "http://127.0.0.1:0", "tcp://127.0.0.1:0", "unix:"+socketPath(t))...))
 }
 
 func TestPythonJSONRPCClientVersion1(t *testing.T) {
 	t.Parallel()
-	a := demo(t, "http://127.0.0.1:0/rpc?jsonrpc=1.0", "tcp://127.0.0.1:0?jsonrpc=1.0", "unix:"+socketPath(t)+"?jsonrpc=1.0")
-	checks(t, python(t, "client_jsonrpc.py", append([]string{"1.0"}, a...)...))
+	a := harness.Demo(t, "http://127.0.0.1:0/rpc?jsonrpc=1.0", "tcp://127.0.0.1:0?jsonrpc=1.0", "unix:"+socketPath(t)+"?jsonrpc=1.0")
+	harness.Checks(t, harness.Python(t, "client_jsonrpc.py", append([]string{"1.0"}, a...)...))
 }
 
 func TestPylspClient(t *testing.T) {
 	t.Parallel()
-	checks(t, python(t, "client_pylsp.py", append([]string{"--"}, stdioDemo("--framing", "header")...)...))
-	checks(t, python(t, "client_pylsp.py", demo(t, "tcp://127.0.0.1:0?framing=header")...))
+	harness.Checks(t, harness.Python(t, "client_pylsp.py", append([]string{"--"}, harness.StdioDemo(t, "--framing", "header")...)...))
+	harness.Checks(t, harness.Python(t, "client_pylsp.py", harness.Demo(t, "tcp://127.0.0.1:0?framing=header")...))
 }

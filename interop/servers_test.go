@@ -20,13 +20,14 @@ import (
 	"github.com/creachadair/jrpc2/channel"
 	"github.com/creachadair/jrpc2/handler"
 	"github.com/creachadair/jrpc2/jhttp"
+	"github.com/da1ed7bb/parley/interop/harness"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	ethereum "github.com/ethereum/go-ethereum/rpc"
 )
 
 func TestJaysonServer(t *testing.T) {
 	t.Parallel()
-	at := server(t, node(t, "server-jayson.mjs"))
+	at := harness.Server(t, harness.Node(t, "server-jayson.mjs"))
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +39,7 @@ func TestJaysonServer(t *testing.T) {
 
 func TestJSONRPC20Server(t *testing.T) {
 	t.Parallel()
-	at := server(t, node(t, "server-json-rpc-2.0.mjs"))
+	at := harness.Server(t, harness.Node(t, "server-json-rpc-2.0.mjs"))
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +50,7 @@ func TestJSONRPC20Server(t *testing.T) {
 
 func TestVSCodeServer(t *testing.T) {
 	t.Parallel()
-	at := child(t, node(t, "server-vscode.mjs"))
+	at := child(t, harness.Node(t, "server-vscode.mjs"))
 	ourClient(t, at, peerServer{rounds: true, noBatch: true, duplex: true, cancels: true})
 	t.Run("progress", func(t *testing.T) {
 		type progress struct {
@@ -81,12 +82,12 @@ func TestVSCodeServer(t *testing.T) {
 
 func TestPylspServer(t *testing.T) {
 	t.Parallel()
-	ourClient(t, child(t, python(t, "server_pylsp.py")), peerServer{noBatch: true, duplex: true})
+	ourClient(t, child(t, harness.Python(t, "server_pylsp.py")), peerServer{noBatch: true, duplex: true})
 }
 
 func TestFastAPIServer(t *testing.T) {
 	t.Parallel()
-	at := server(t, python(t, "server_fastapi.py"))
+	at := harness.Server(t, harness.Python(t, "server_fastapi.py"))
 	ourClient(t, address(t, at["http"]), peerServer{})
 }
 

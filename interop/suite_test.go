@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/interop/harness"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/google/go-cmp/cmp"
 )
@@ -73,9 +74,9 @@ func dial(t *testing.T, target parley.Target, b *back) *parley.Client {
 	}
 	// Ticks of these servers have no request_id; what has one goes to b as well.
 	d.Related = func(*jsonrpc.Request) (jsonrpc.ID, bool) { return jsonrpc.ID{}, false }
-	stderr := new(output)
+	stderr := new(harness.Output)
 	d.Stderr = func(line string) { _, _ = fmt.Fprintln(stderr, line) }
-	stderr.showIfFailed(t, target.String())
+	stderr.ShowIfFailed(t, target.String())
 	client, err := d.Dial(t.Context(), target)
 	if err != nil {
 		t.Fatalf("dial %s: %v", target, err)

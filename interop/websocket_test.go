@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+	"github.com/da1ed7bb/parley/interop/harness"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -29,7 +30,7 @@ func exchange(t *testing.T, c *websocket.Conn, message string) string {
 
 func TestCoderWebSocketClient(t *testing.T) {
 	t.Parallel()
-	at := webSocket(demo(t, "http://127.0.0.1:0")[0])
+	at := webSocket(harness.Demo(t, "http://127.0.0.1:0")[0])
 	connect := func(t *testing.T, o *websocket.DialOptions) *websocket.Conn {
 		c, answer, err := websocket.Dial(t.Context(), at, o) //nolint:bodyclose // the library has closed it
 		if err != nil {
