@@ -1,0 +1,205 @@
+// Package outbound makes the HTTP requests that a peer talks us into: for metadata, keys, cards, icons, webhooks.
+//
+// Whoever names an address may mean one that only we can reach: a service on this machine, the network behind us, a cloud's
+// metadata. So only https goes out, and each address is looked at on the very socket that is dialled, when its name was resolved
+// already: a name that changes its address meanwhile wins nothing. Proxies of the environment are not used, for they resolve names
+// themselves. What the operator typed is free of all that; it goes into a [Policy].
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// MaxBody bounds what [Read] takes of an answer, in bytes.
+	MaxBody = 1 << 20
+
+	dialTime     = 5 * time.Second
+	totalTime    = 10 * time.Second
+	maxRedirects = 3
+	maxHeader    = 32 << 10
+)
+
+// ErrForbidden is what requests to places end with that no peer may name.
+var ErrForbidden = errors.New("outbound: a place that is not to be reached on a peer's word")
+
+// ErrTooLarge is what [Read] ends with past [MaxBody].
+var ErrTooLarge = errors.New("outbound: the answer is too large")
+
+// A Policy says what may be reached besides public addresses by https. The zero value adds nothing.
+type Policy struct {
+	// Hosts are names and addresses that the operator typed, in lower case, without port: all their addresses, and http.
+	Hosts []string
+
+	// Loopback allows "localhost" and the loopback addresses by their numbers, and http there. It is for those who typed a
+	// loopback address to begin with.
+	Loopback bool
+}
+
+// Check reports whether an address may be asked for, as far as its text tells. The socket is checked besides.
+func (p *Policy) Check(u *url.URL) error {
+	host := strings.ToLower(u.Hostname())
+	switch {
+	case host == "":
+		return fmt.Errorf("%w: an address without a host", ErrForbidden)
+	case u.User != nil:
+		return fmt.Errorf("%w: an address with a password in it", ErrForbidden)
+	case u.Scheme == "https":
+	case u.Scheme == "http" && p.isFree(host):
+	default:
+		return fmt.Errorf("%w: %q is not https", ErrForbidden, u.Scheme)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && !p.isFree(host) && !IsPublic(ip) {
+		return fmt.Errorf("%w: %v", ErrForbidden, ip)
+	}
+	return nil
+}
+
+// isFree reports whether the operator has allowed a host, whatever its address.
+func (p *Policy) isFree(host string) bool {
+	return slices.Contains(p.Hosts, host) || p.Loopback && IsLoopback(host)
+}
+
+// IsLoopback reports whether a host is this machine by its text alone: localhost, 127.0.0.0/8, ::1.
+func IsLoopback(host string) bool {
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
+}
+
+// Client returns a client under the policy, with a transport of its own: 5 s to connect, 10 s in all, at most 3 redirects, each checked, and
+// none of anything but GET and HEAD: the answer is then the redirect itself. It keeps no cookies. Its connections end by
+// [http.Client.CloseIdleConnections].
+func (p *Policy) Client() *http.Client {
+	policy := Policy{Hosts: slices.Clone(p.Hosts), Loopback: p.Loopback}
+	return &http.Client{
+		Timeout: totalTime,
+		Transport: &checked{policy: &policy, base: &http.Transport{
+			DialContext:            policy.dial,
+			TLSHandshakeTimeout:    dialTime,
+			ResponseHeaderTimeout:  totalTime,
+			IdleConnTimeout:        30 * time.Second,
+			MaxIdleConnsPerHost:    2,
+			MaxResponseHeaderBytes: maxHeader,
+			DisableCompression:     true, // what is small when packed may be large
+			ForceAttemptHTTP2:      true,
+		}},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if first := via[0].Method; first != http.MethodGet && first != http.MethodHead {
+				return http.ErrUseLastResponse
+			}
+			if len(via) > maxRedirects {
+				return fmt.Errorf("outbound: more than %d redirects", maxRedirects)
+			}
+			from := via[len(via)-1].URL
+			if from.Scheme != r.URL.Scheme || from.Host != r.URL.Host {
+				r.Header = http.Header{"Accept": r.Header["Accept"]} // credentials belong to where they were sent
+			}
+			return policy.Check(r.URL)
+		},
+	}
+}
+
+// Checked looks at each request before a connection is made for it.
+type checked struct {
+	policy *Policy
+	base   *http.Transport
+}
+
+func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := c.policy.Check(r.URL); err != nil {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		return nil, err
+	}
+	return c.base.RoundTrip(r)
+}
+
+func (c *checked) CloseIdleConnections() { c.base.CloseIdleConnections() }
+
+// dial connects to one of the addresses of a name, if that is a public one.
+func (p *Policy) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	host = strings.ToLower(host)
+	free := slices.Contains(p.Hosts, host)
+	local := p.Loopback && IsLoopback(host)
+	d.Control = func(_, socket string, _ syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(socket)
+		if err != nil {
+			return fmt.Errorf("%w: %q", ErrForbidden, socket)
+		}
+		ip := ap.Addr().Unmap()
+		if free || local && ip.IsLoopback() || !local && IsPublic(ip) {
+			return nil
+		}
+		return fmt.Errorf("%w: %v", ErrForbidden, ip)
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// special are ranges that are no public unicast addresses, besides those that package netip names
+// (IANA special-purpose address registries).
+var special = prefixes(
+	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+	"203.0.113.0/24", "240.0.0.0/4",
+	"::/96", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10",
+)
+
+// translated are ranges whose last 32 bits are an IPv4 address that somebody on the way takes out: NAT64 (RFC 6052, RFC 8215).
+var translated = prefixes("64:ff9b::/96", "64:ff9b:1::/48")
+
+var sixToFour = netip.MustParsePrefix("2002::/16") // bits 16 to 47 are the IPv4 address (RFC 3056)
+
+func prefixes(texts ...string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		out = append(out, netip.MustParsePrefix(text))
+	}
+	return out
+}
+
+// IsPublic reports whether an address belongs to the public internet: not to this machine, a private or a carrier's network, a link, a
+// group, a document; nor does it carry such an IPv4 address inside.
+func IsPublic(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return false
+	}
+	in := func(p netip.Prefix) bool { return p.Contains(ip) }
+	switch {
+	case slices.ContainsFunc(special, in):
+		return false
+	case slices.ContainsFunc(translated, in):
+		b := ip.As16()
+		return IsPublic(netip.AddrFrom4([4]byte(b[12:16])))
+	case sixToFour.Contains(ip):
+		b := ip.As16()
+		return IsPublic(netip.AddrFrom4([4]byte(b[2:6])))
+	}
+	return true
+}
+
+// Read reads the body of an answer, at most [MaxBody], and closes it.
+func Read(r *http.Response) ([]byte, error) {
+	defer r.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
+	if err == nil && len(body) > MaxBody {
+		return nil, ErrTooLarge
+	}
+	return body, err
+}
