@@ -42,7 +42,7 @@ func (a *Answerer) answerBatch(ctx context.Context, dst, payload []byte, msgs []
 func (a *Answerer) quickBatch(ctx context.Context, dst, payload []byte, msgs []message, x *Exchange) (out []byte, after []*job, ok bool) {
 	for i := range msgs {
 		m := &msgs[i]
-		if m.kind == kindBadRequest || m.kind == kindRequest && a.method(m.method.of(payload)).mode&Quick != 0 {
+		if m.kind == kindBadRequest || m.kind == kindRequest && a.modeOf(m.method.of(payload))&Quick != 0 {
 			continue
 		}
 		return dst, nil, false

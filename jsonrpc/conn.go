@@ -337,6 +337,9 @@ func (c *Conn) enqueue(ctx context.Context, j *job, m *message, payload []byte) 
 	c.job = nil                                   // from now on it is the request's
 	j.payload = append(j.payload[:0], payload...) // what was read is the transport's again soon
 	j.req.Params = m.params.of(j.payload)
+	if j.req.idText != nil {
+		j.req.idText = m.idText.of(j.payload)
+	}
 	c.active.Add(1)
 	c.admit(ctx, j, m, &c.exchange)
 	t := &j.task

@@ -74,7 +74,7 @@ func AppendResult(dst []byte, v Version, id ID, result any) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return appendResultTail(out, v, id), nil
+	return append(id.Append(appendResultTail(out, v)), '}'), nil
 }
 
 func appendResultHead(dst []byte, v Version) []byte {
@@ -84,11 +84,12 @@ func appendResultHead(dst []byte, v Version) []byte {
 	return append(dst, `{"jsonrpc":"2.0","result":`...)
 }
 
-func appendResultTail(dst []byte, v Version, id ID) []byte {
+// appendResultTail ends the result. The id and a brace are to follow.
+func appendResultTail(dst []byte, v Version) []byte {
 	if v == Version1 {
 		dst = append(dst, `,"error":null`...)
 	}
-	return append(id.Append(append(dst, idMember...)), '}')
+	return append(dst, idMember...)
 }
 
 // AppendError adds the response that holds e to dst.

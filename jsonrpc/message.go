@@ -51,6 +51,7 @@ type Request struct {
 	Method string
 	Params Raw // an object or an array; nil when absent or null
 
+	idText Raw     // the text of ID as it came
 	origin *origin // where it came from; nil for a request made by hand
 }
 

@@ -30,6 +30,7 @@ const (
 type message struct {
 	kind    kind
 	id      ID
+	idText  span
 	method  span // the string, quotes included
 	params  span
 	result  span
@@ -130,6 +131,9 @@ func (p *parser) next() *message {
 	return &p.msgs[len(p.msgs)-1]
 }
 
+// usualStart is how nearly every message begins, after its brace. It is one comparison, where its two strings take a look at each byte.
+const usualStart = `"jsonrpc":"2.0",`
+
 // fields are the members of an envelope as they were found.
 type fields struct {
 	jsonrpc, id, method, params, result, err span
@@ -147,8 +151,13 @@ func (p *parser) envelope(b []byte, i int) (int, error) {
 		return i, s.overLimit(i, "too many values")
 	}
 	i = skipSpace(b, i+1)
+	if n := lengthOf(usualStart, b[min(i, len(b)):]); n > 0 && s.tokens >= 2 {
+		f.jsonrpc = span{int32(i + len(`"jsonrpc":`)), int32(i + n - len(`,`))}
+		s.tokens -= 2
+		i = skipSpace(b, i+n)
+	}
 	var err error
-	for first := true; ; first = false {
+	for first := f.jsonrpc.absent(); ; first = false {
 		if i >= len(b) {
 			return i, s.fail(i, "unexpected end")
 		}
@@ -165,13 +174,7 @@ func (p *parser) envelope(b []byte, i int) (int, error) {
 		i = skipSpace(b, i)
 		s.lone = false
 		start := i
-		if i < len(b) && b[i] == '"' { // the common case, without the general one's stack
-			s.tokens--
-			i, err = s.str(b, i)
-		} else {
-			i, err = s.value(b, i)
-		}
-		if err != nil {
+		if i, err = s.member(b, i); err != nil {
 			return i, err
 		}
 		if field != nil {
@@ -296,7 +299,7 @@ func (p *parser) judge(b []byte, f *fields, m *message) {
 	idBad := f.idTwice || f.loneID
 	if !f.id.absent() && !idBad {
 		if text := b[f.id.start:f.id.end]; isScalarID(text) {
-			m.id = idOf(text)
+			m.id, m.idText = idOf(text), f.id
 		} else {
 			idBad = true
 		}

@@ -121,6 +121,21 @@ func (s *scanner) value(b []byte, i int) (int, error) {
 	}
 }
 
+// member is value for what stands in a small object: strings and numbers, without the stack that nesting takes.
+func (s *scanner) member(b []byte, i int) (int, error) {
+	if i < len(b) {
+		switch c := b[i]; {
+		case c == '"':
+			s.tokens--
+			return s.str(b, i)
+		case '0' <= c && c <= '9':
+			s.tokens--
+			return s.number(b, i)
+		}
+	}
+	return s.value(b, i)
+}
+
 // name checks the member name at b[i] and the colon behind it.
 func (s *scanner) name(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
