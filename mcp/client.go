@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,7 +43,8 @@ type ClientOptions struct {
 	// while [Client.Listen] runs.
 	OnChange func(Change)
 
-	// Probe is how long a server has to show that it is a modern one, before it is taken for a legacy one. Zero means 5 s.
+	// Probe is how long a server has to show that it is a modern one, before it is taken for a legacy one. Zero means 5 s. Over HTTP the
+	// carrier does the waiting.
 	Probe time.Duration
 
 	// Rounds is how often a server may ask in one call. Zero means 16.
@@ -53,6 +55,10 @@ type ClientOptions struct {
 
 	// OverHTTP holds tools to the rules of headers: those with wrong x-mcp-header are dropped from lists. The carrier sets it.
 	OverHTTP bool
+
+	// GiveUp tells of an error of the first question whether it says nothing about the version, so that a handshake is pointless: nobody was
+	// reached, or credentials are wanted. The carrier sets it. Nil: no error is of that kind.
+	GiveUp func(error) bool
 
 	// Limits of the conversation that [Connect] opens. Events is 65,536 when zero.
 	Limits jsonrpc.Limits
@@ -82,6 +88,7 @@ type Client struct {
 	headers map[string][]HeaderParam // of tools, by name
 	outputs map[string]*schema       // of tools, by name; nil for what cannot be validated
 	watch   map[*watcher]struct{}
+	level   Level // that a legacy server was told; LevelNone: none
 }
 
 // serverFacts are what a server said about itself.
@@ -257,7 +264,8 @@ func (c *Client) Open(ctx context.Context, link Link) error {
 		return c.handshake(ctx, v)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case isModernError(probeErr), errors.Is(probeErr, jsonrpc.ErrClosed), errors.Is(probeErr, ErrNoCommonVersion), c.newest(false) == 0:
+	case isModernError(probeErr), errors.Is(probeErr, jsonrpc.ErrClosed), errors.Is(probeErr, ErrNoCommonVersion), c.newest(false) == 0,
+		c.opts.GiveUp != nil && c.opts.GiveUp(probeErr):
 		return fmt.Errorf("mcp: open: %w", probeErr)
 	}
 	err := c.handshake(ctx, c.newest(false))
@@ -316,8 +324,11 @@ func (c *Client) discover(ctx context.Context, v Version) (Version, error) {
 
 // probe sends server/discover and waits for a bounded time.
 func (c *Client) probe(ctx context.Context) (jsonrpc.Raw, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Probe)
-	defer cancel()
+	if !c.opts.OverHTTP {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.opts.Probe)
+		defer cancel()
+	}
 	var raw jsonrpc.Raw
 	err := c.link.Do(ctx, &jsonrpc.Item{Method: MethodDiscover, Params: c.modernParams(nil, nil, nil), Result: &raw})
 	return raw, err
@@ -335,8 +346,18 @@ func (c *Client) speakModern(v Version) {
 	c.envelope.Store(&e)
 }
 
-// handshake opens a legacy conversation.
+// handshake opens a legacy conversation. It is never cancelled on the wire (MCP 2025-11-25, Cancellation): who does not want to wait hangs up.
 func (c *Client) handshake(ctx context.Context, v Version) error {
+	stop := context.AfterFunc(ctx, func() { _ = c.link.Close() }) // the error is that of ctx
+	err := c.initialize(context.WithoutCancel(ctx), c.link, v)
+	if !stop() && ctx.Err() != nil {
+		return fmt.Errorf("mcp: initialize: %w", context.Cause(ctx))
+	}
+	return err
+}
+
+// initialize asks for v and takes what the server offers instead, if it can.
+func (c *Client) initialize(ctx context.Context, link Link, v Version) error {
 	if v == 0 {
 		return ErrNoCommonVersion
 	}
@@ -344,14 +365,8 @@ func (c *Client) handshake(ctx context.Context, v Version) error {
 	if err != nil {
 		return err
 	}
-	// A handshake is never cancelled on the wire (MCP 2025-11-25, Cancellation): who does not want to wait hangs up.
-	stop := context.AfterFunc(ctx, func() { _ = c.link.Close() }) // the error is that of ctx
 	var in InitializeResult
-	err = c.link.Do(context.WithoutCancel(ctx), &jsonrpc.Item{Method: MethodInitialize, Params: params, Result: &in})
-	if !stop() && ctx.Err() != nil {
-		return fmt.Errorf("mcp: initialize: %w", context.Cause(ctx))
-	}
-	if err != nil {
+	if err := link.Do(ctx, &jsonrpc.Item{Method: MethodInitialize, Params: params, Result: &in}); err != nil {
 		return fmt.Errorf("mcp: initialize: %w", err)
 	}
 	agreed := ParseVersion(in.ProtocolVersion)
@@ -360,5 +375,37 @@ func (c *Client) handshake(ctx context.Context, v Version) error {
 	}
 	c.server.Store(&serverFacts{info: in.ServerInfo, capabilities: in.Capabilities, instructions: in.Instructions})
 	c.version.Store(uint32(agreed))
-	return c.link.Do(ctx, &jsonrpc.Item{Method: NotifyInitialized, Notify: true})
+	return link.Do(ctx, &jsonrpc.Item{Method: NotifyInitialized, Notify: true})
+}
+
+// Reopen makes the handshake anew, for a carrier whose server has forgotten the session (MCP 2025-11-25, Transports, Session Management), and
+// asks again for the resources that [Client.Listen] watches and the level of logs. What it sends goes over link, which is usually the
+// carrier without its own way back here.
+func (c *Client) Reopen(ctx context.Context, link Link) error {
+	if !c.Version().HasHandshake() {
+		return ErrNotSupported
+	}
+	if err := c.initialize(ctx, link, c.newest(false)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	level := c.level
+	uris := map[string]bool{}
+	for w := range c.watch {
+		for _, uri := range w.filter.ResourceSubscriptions {
+			uris[uri] = true
+		}
+	}
+	c.mu.Unlock()
+	if level != LevelNone {
+		if err := link.Do(ctx, &jsonrpc.Item{Method: MethodSetLevel, Params: mustEncode(SetLevelParams{Level: level})}); err != nil {
+			c.report("reopen", err)
+		}
+	}
+	for _, uri := range slices.Sorted(maps.Keys(uris)) {
+		if err := link.Do(ctx, &jsonrpc.Item{Method: MethodResourcesSubscribe, Params: mustEncode(SubscribeParams{URI: uri})}); err != nil {
+			c.report("reopen", fmt.Errorf("mcp: subscribe to %s: %w", uri, err))
+		}
+	}
+	return nil
 }

@@ -351,7 +351,13 @@ func (c *Client) RootsChanged(ctx context.Context) error {
 // SetLogLevel says which log messages are wanted: by logging/setLevel, or in the modern era with every request from now on.
 func (c *Client) SetLogLevel(ctx context.Context, level Level) error {
 	if !c.Version().Modern() {
-		return c.Call(ctx, MethodSetLevel, SetLevelParams{Level: level}, nil)
+		if err := c.Call(ctx, MethodSetLevel, SetLevelParams{Level: level}, nil); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.level = level
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

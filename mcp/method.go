@@ -57,12 +57,13 @@ const (
 // (MCP 2026-07-28, Base Protocol, Cancellation).
 var Cancellation = jsonrpc.Cancellation{Method: NotifyCancelled, Member: "requestId", Silent: true}
 
-// Mode tells the engine what it may assume of a method that a server answers. It goes into [jsonrpc.Answerer].
+// Mode tells the engine what it may assume of a method that a server or a client answers. It goes into [jsonrpc.Answerer]. What a person
+// answers has no deadline.
 func Mode(method string) jsonrpc.Mode {
 	switch method {
 	case MethodPing:
 		return jsonrpc.Quick
-	case MethodListen, MethodTasksResult:
+	case MethodListen, MethodTasksResult, MethodElicit, MethodCreateMessage:
 		return jsonrpc.Open
 	case NotifyProgress, NotifyMessage, NotifyCancelled:
 		return jsonrpc.Unordered
