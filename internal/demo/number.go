@@ -90,6 +90,55 @@ func (n *Number) Add(m *Number) *Number { return n.combine(m, (*big.Int).Add) }
 // Sub returns n - m, exactly.
 func (n *Number) Sub(m *Number) *Number { return n.combine(m, (*big.Int).Sub) }
 
+// Mul returns n × m, exactly.
+func (n *Number) Mul(m *Number) *Number {
+	product := &Number{scale: n.scale + m.scale}
+	product.coef.Mul(&n.coef, &m.coef)
+	product.normalize()
+	return product
+}
+
+// quotientDigits is how many digits a quotient keeps that does not end: those of a decimal128 (IEEE 754-2008).
+const quotientDigits = 34
+
+// Div returns n ÷ m, with 34 significant digits rounded half to even where it does not end before, and whether that is
+// exact. m must not be 0.
+func (n *Number) Div(m *Number) (quotient *Number, exact bool) {
+	// shift makes the integer quotient at least as long as what is kept.
+	shift := max(quotientDigits+m.digits()-(&Number{coef: n.coef}).digits()+2, 0)
+	var rest big.Int
+	q := &Number{scale: n.scale - m.scale + shift}
+	scaled := new(big.Int).Mul(&n.coef, pow10(shift))
+	q.coef.QuoRem(scaled, &m.coef, &rest)
+	exact = rest.Sign() == 0
+	q.normalize()
+	if exact && q.significant() <= quotientDigits {
+		return q, true
+	}
+	return q.round(quotientDigits, !exact), false
+}
+
+// significant is the number of digits of the coefficient.
+func (n *Number) significant() int { return len(new(big.Int).Abs(&n.coef).String()) }
+
+// round cuts n to so many significant digits, half to even. more says that non-zero digits follow those of n.
+func (n *Number) round(digits int, more bool) *Number {
+	cut := n.significant() - digits
+	if cut <= 0 {
+		return n
+	}
+	unit := pow10(cut)
+	out := &Number{scale: n.scale - cut}
+	var rest big.Int
+	out.coef.QuoRem(&n.coef, unit, &rest)
+	half := rest.Abs(&rest).Lsh(&rest, 1).Cmp(unit)
+	if half > 0 || half == 0 && (more || out.coef.Bit(0) == 1) {
+		out.coef.Add(&out.coef, big.NewInt(int64(n.coef.Sign())))
+	}
+	out.normalize()
+	return out
+}
+
 func (n *Number) combine(m *Number, op func(z, x, y *big.Int) *big.Int) *Number {
 	a, b := &n.coef, &m.coef
 	scale := max(n.scale, m.scale)

@@ -1,0 +1,90 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/da1ed7bb/parley/mcp"
+)
+
+// MCPOptions tune [NewMCP]. The zero value is ready for use.
+type MCPOptions struct {
+	// Weather asks a real service for forecasts. Nil computes what the sun does, and nothing else.
+	Weather *WeatherService
+
+	// Principal tells who sent a request; see [mcp.ServerOptions]. Nil: all callers are one.
+	Principal func(ctx context.Context) string
+
+	// Tasks keeps tasks. Nil: memory.
+	Tasks mcp.TaskStore
+
+	// Report gets what must not go out. Nil drops it.
+	Report func(what string, err error)
+}
+
+// An MCP is the demo's services for the Model Context Protocol, with a memory of their own.
+type MCP struct {
+	// Server offers everything. It speaks all revisions; on which carrier is its owner's business.
+	Server *mcp.Server
+
+	table *table
+}
+
+const instructions = `This is a demonstration server; nothing it books or bakes exists.
+calculator/* compute exactly. weather/get_forecast knows the sun over fifty cities, which weather://cities lists.
+book-table books a table and asks the user when the wanted time is full; table://bookings shows what is booked.
+kitchen/* take their time: cook reports progress, bake may run as a task. about/client describes the client that asks.`
+
+// listTTL is how long clients may keep lists: nothing here changes often.
+const listTTL = time.Minute
+
+// NewMCP makes the services. version is the demo's own.
+func NewMCP(version string, o *MCPOptions) *MCP {
+	if o == nil {
+		o = &MCPOptions{}
+	}
+	m := &MCP{}
+	m.Server = mcp.NewServer(mcp.Implementation{
+		Name:        "parley-demo",
+		Title:       "Parley demo",
+		Version:     version,
+		Description: "A calculator, the sun over forty cities, a restaurant's tables and a kitchen: one small service for each thing MCP can do.",
+	}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Principal:    o.Principal,
+		CacheTTL:     listTTL,
+		Tasks:        o.Tasks,
+		Report:       o.Report,
+	})
+	report := o.Report
+	if report == nil {
+		report = func(string, error) {}
+	}
+	addCalculator(m.Server)
+	addKitchen(m.Server)
+	var err error
+	m.table, err = addTable(m.Server)
+	err = errors.Join(err, addWeather(m.Server, o.Weather, report), addAbout(m.Server), addPrompts(m.Server))
+	if err != nil {
+		panic("demo: " + err.Error()) // a mistake in this package, which every test would find
+	}
+	return m
+}
+
+// Run lets the clock tick for those who listen to it, until ctx ends.
+func (m *MCP) Run(ctx context.Context) {
+	ticker := time.NewTicker(tickTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			m.Server.ResourceUpdated(clockURI)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Close ends what runs in the background and all listening of clients.
+func (m *MCP) Close() { m.Server.Close() }
