@@ -20,9 +20,9 @@ import (
 type Bond uint8
 
 const (
-	// Alone: the message says all that there is to know. It carries no session id, and a call is given up by ending its request. A
+	// Unbound: the message says all that there is to know. It carries no session id, and a call is given up by ending its request. A
 	// stream that breaks off takes the call with it.
-	Alone Bond = iota
+	Unbound Bond = iota
 
 	// Opening: the call begins a session, whose id may come with the answer. It is never cancelled with a message.
 	Opening
@@ -55,7 +55,7 @@ type ClientOptions struct {
 	// Token is sent as a bearer token with each request (RFC 6750).
 	Token string
 
-	// Manner tells how a request or notification is carried. Nil: Alone, without headers.
+	// Manner tells how a request or notification is carried. Nil: Unbound, without headers.
 	Manner func(*jsonrpc.Request) Manner
 
 	// SessionHeader is the name of the header with the id of the session. "" means that there are no sessions.

@@ -79,7 +79,7 @@ func (k *clientCall) readStreams(answer *http.Response) error {
 		switch {
 		case k.ctx.Err() != nil, errors.Is(err, jsonrpc.ErrTooLarge):
 			return k.failed(err)
-		case k.bond == Alone || place.last == "":
+		case k.bond == Unbound || place.last == "":
 			if errors.Is(err, io.EOF) {
 				err = fmt.Errorf("%w: the stream ended before it", jsonrpc.ErrBadResponse)
 			}
@@ -95,7 +95,7 @@ func (k *clientCall) readStream(body io.ReadCloser, place *clientPlace) error {
 	defer body.Close()
 	events := sse.NewReader(body, k.client.limit)
 	events.OnSilence(clientMissed, func() {
-		if k.bond == Alone {
+		if k.bond == Unbound {
 			k.cancel(fmt.Errorf("the server has fallen silent: %w", jsonrpc.ErrTimeout))
 		}
 		body.Close() // the reading ends, and the stream may be asked for again
