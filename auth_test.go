@@ -26,7 +26,7 @@ func TestSilenceIsNotCredentials(t *testing.T) {
 			ended := make(chan time.Duration, 1)
 			start := time.Now()
 			go func() {
-				_ = c.serve(t.Context(), c.begin(there, jsonrpc.Version2, nil)) // how it ends is seen below
+				_ = c.serve(t.Context(), c.begin(there, opening{version: jsonrpc.Version2})) // how it ends is seen below
 				ended <- time.Since(start)
 			}()
 			client := new(Dialer).Converse(t.Context(), here, jsonrpc.Version2)

@@ -19,32 +19,57 @@ type conversations struct {
 	locked   bool          // a token must be shown before the first request
 	grace    time.Duration // how long what runs may finish after the peer has sent its last byte
 
-	mu      sync.Mutex // guards what is below
-	open    map[*jsonrpc.Conn]struct{}
+	mu      sync.Mutex               // guards what is below
+	open    map[*jsonrpc.Conn]func() // with what to call when it is over
 	closing bool
 	done    sync.WaitGroup // one for each that is open
 }
 
-// begin makes a conversation of a carrier, which ending tells why it ends, unless that is nil. It returns nil when the service is closing; the carrier is then closed.
-func (c *conversations) begin(transport jsonrpc.Transport, version jsonrpc.Version, ending func(cause error)) *jsonrpc.Conn {
+// An opening is what is particular about a conversation.
+type opening struct {
+	version  jsonrpc.Version
+	ending   func(cause error)                 // tells the carrier why it ends; nil: nothing
+	converse func(*jsonrpc.Conn) (over func()) // has the last word; nil: Listener.Converse
+}
+
+// begin makes a conversation of a carrier. It returns nil when the service is closing; the carrier is then closed.
+func (c *conversations) begin(transport jsonrpc.Transport, o opening) *jsonrpc.Conn {
 	conn := jsonrpc.NewConn(withTap(transport, c.listener.Tap))
-	conn.Grace, conn.Ending = c.grace, ending
-	c.listener.Answering(&conn.Answerer, version)
+	conn.Grace, conn.Ending = c.grace, o.ending
+	c.listener.Answering(&conn.Answerer, o.version)
+	if o.converse == nil {
+		o.converse = c.listener.Converse
+	}
+	over := func() {}
+	if o.converse != nil {
+		if f := o.converse(conn); f != nil {
+			over = f
+		}
+	}
+	if !c.enter(conn, over) {
+		if o.ending != nil {
+			o.ending(jsonrpc.ErrClosed)
+		}
+		_ = transport.Close() // never used
+		over()
+		return nil
+	}
+	return conn
+}
+
+// enter counts a conversation in, unless the service is closing.
+func (c *conversations) enter(conn *jsonrpc.Conn, over func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
-		if ending != nil {
-			ending(jsonrpc.ErrClosed)
-		}
-		_ = transport.Close() // never used
-		return nil
+		return false
 	}
 	if c.open == nil {
-		c.open = make(map[*jsonrpc.Conn]struct{})
+		c.open = make(map[*jsonrpc.Conn]func())
 	}
-	c.open[conn] = struct{}{}
+	c.open[conn] = over
 	c.done.Add(1)
-	return conn
+	return true
 }
 
 // serve runs a conversation that begin has made until the peer hangs up or the service ends.
@@ -54,8 +79,10 @@ func (c *conversations) serve(ctx context.Context, conn *jsonrpc.Conn) error {
 	}
 	defer func() {
 		c.mu.Lock()
+		over := c.open[conn]
 		delete(c.open, conn)
 		c.mu.Unlock()
+		over()
 		c.done.Done()
 	}()
 	err := conn.Serve(ctx)

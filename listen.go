@@ -32,6 +32,14 @@ type Listener struct {
 	// address. It runs before the first request.
 	Prepare func(*jsonrpc.Answerer)
 
+	// Converse, if not nil, sets up each conversation in which both sides speak in its own way, before the first message:
+	// another protocol has its own Handler, Mode and Cancellation. Everything above is set already. The function that it
+	// returns, if any, is called when the conversation is over.
+	Converse func(*jsonrpc.Conn) (over func())
+
+	// Mounts are more endpoints of each HTTP address, by path, such as "/mcp".
+	Mounts map[string]Mount
+
 	// Cancellation is how callers say that they stopped waiting, where both sides speak. Nil means jsonrpc.CancelRequest.
 	Cancellation *jsonrpc.Cancellation
 

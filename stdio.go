@@ -71,7 +71,7 @@ func (s *ownStdio) Target() Target { return s.target }
 
 // Serve answers until the end of stdin, and until what came before it is answered.
 func (s *ownStdio) Serve(ctx context.Context) error {
-	conn := s.open.begin(s.transport, s.target.Version, nil)
+	conn := s.open.begin(s.transport, opening{version: s.target.Version})
 	if conn == nil {
 		return nil // Shutdown was first
 	}

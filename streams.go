@@ -154,7 +154,7 @@ func (s *sockets) Serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		conn := s.open.begin(transport, s.target.Version, nil)
+		conn := s.open.begin(transport, opening{version: s.target.Version})
 		if conn == nil {
 			continue
 		}

@@ -37,6 +37,7 @@ type web struct {
 	answerer jsonrpc.Answerer // for POST, which knows no conversations
 	post     httprpc.Server
 	pair     *sse.Pair // of sse+http, instead of post; nil otherwise
+	mounts   map[string]http.Handler
 	sockets  conversations
 	limit    *connLimit
 	ctx      context.Context // of Serve, for conversations that outlive their request
@@ -62,10 +63,13 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	standard := endpointPath
 	if strings.HasPrefix(t.Scheme, "sse+") {
 		standard = pairPath
-		w.pair = &sse.Pair{Serve: w.servePair, MaxMessage: l.MaxMessage}
+		w.pair = &sse.Pair{Serve: w.servePair(nil), MaxMessage: l.MaxMessage}
 	}
 	if w.endpoint == "" {
 		w.endpoint, w.target.Path = standard, standard
+	}
+	if err := w.mount(); err != nil {
+		return nil, err
 	}
 	l.Answering(&w.answerer, t.Version)
 	w.answerer.Cancellation = jsonrpc.Cancellation{} // anybody's id could be meant: over HTTP, going away cancels
@@ -143,7 +147,7 @@ func (w *web) door() (*guard.Door, error) {
 
 // isPage reports whether r is for the pages or /healthz, which run no handler.
 func (w *web) isPage(r *http.Request) bool {
-	if websocket.IsUpgrade(r) || r.URL.Path == w.endpoint {
+	if websocket.IsUpgrade(r) || r.URL.Path == w.endpoint || w.mounts[r.URL.Path] != nil {
 		return false
 	}
 	return r.URL.Path == "/healthz" || w.listener.Pages != nil
@@ -163,6 +167,8 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == w.endpoint, path == "/" && w.takesRoot(r):
 		w.serveEndpoint(rw, r)
+	case w.mounts[path] != nil:
+		w.mounts[path].ServeHTTP(rw, r)
 	case path == "/healthz":
 		serveHealth(rw, r)
 	case w.listener.Pages != nil:
@@ -192,6 +198,11 @@ func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
 		w.post.ServeHTTP(rw, r)
 		return
 	}
+	w.serveUpgrade(rw, r, nil)
+}
+
+// serveUpgrade makes a WebSocket of the request and a conversation of that, as converse sets it up.
+func (w *web) serveUpgrade(rw http.ResponseWriter, r *http.Request, converse func(*jsonrpc.Conn) (over func())) {
 	guest := guestOf(r.Context())
 	transport, err := websocket.Upgrade(rw, r, &websocket.Options{
 		MaxMessage:  w.listener.MaxMessage,
@@ -202,7 +213,7 @@ func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
 		w.listener.Report("upgrade", err)
 		return
 	}
-	conn := w.sockets.begin(transport, w.target.Version, func(cause error) { w.sayWhy(transport, cause) })
+	conn := w.sockets.begin(transport, opening{w.target.Version, func(cause error) { w.sayWhy(transport, cause) }, converse})
 	if conn == nil {
 		guest.abandon()
 		return
@@ -228,14 +239,16 @@ func (w *web) sayWhy(t *websocket.Transport, cause error) {
 	}
 }
 
-// servePair holds a conversation whose two directions are two HTTP requests.
-func (w *web) servePair(ctx context.Context, transport jsonrpc.Transport, _ *http.Request) {
-	conn := w.sockets.begin(transport, w.target.Version, nil)
-	if conn == nil {
-		return
-	}
-	if err := w.sockets.serve(ctx, conn); err != nil && ctx.Err() == nil {
-		w.listener.Report("connection", err)
+// servePair holds conversations whose two directions are two HTTP requests.
+func (w *web) servePair(converse func(*jsonrpc.Conn) (over func())) func(context.Context, jsonrpc.Transport, *http.Request) {
+	return func(ctx context.Context, transport jsonrpc.Transport, _ *http.Request) {
+		conn := w.sockets.begin(transport, opening{version: w.target.Version, converse: converse})
+		if conn == nil {
+			return
+		}
+		if err := w.sockets.serve(ctx, conn); err != nil && ctx.Err() == nil {
+			w.listener.Report("connection", err)
+		}
 	}
 }
 
@@ -272,10 +285,11 @@ func (w *web) Shutdown(ctx context.Context) error {
 	w.stopping.Store(true)
 	_ = w.bound.Close() // net/http would do it, but only if Serve has begun
 	var wg sync.WaitGroup
-	errs := make([]error, 3)
+	errs := make([]error, 4)
 	wg.Go(func() { errs[0] = w.answerer.Drain(ctx) })
 	wg.Go(func() { errs[1] = w.sockets.shutdown(ctx) })
-	wg.Go(func() { errs[2] = w.stop(ctx) })
+	wg.Go(func() { errs[2] = w.drainMounts(ctx) })
+	wg.Go(func() { errs[3] = w.stop(ctx) })
 	wg.Wait()
 	return errors.Join(append(errs, w.server.Close())...)
 }
