@@ -294,10 +294,10 @@ func (c *Client) discover(ctx context.Context, v Version) (Version, error) {
 			if next == 0 {
 				return 0, fmt.Errorf("%w: it speaks %v", ErrNoCommonVersion, data.Supported)
 			}
-			if !next.Modern() || next == v {
+			if !next.Modern() {
 				return next, nil
 			}
-			v = next
+			v = next // also when it is the same: the server said that it speaks that, so it gets a second chance to
 			continue
 		}
 		if err != nil {
