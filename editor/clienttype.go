@@ -1,0 +1,154 @@
+package editor
+
+import "github.com/da1ed7bb/parley/jsonrpc"
+
+// ReadTextFileParams ask for a file as the editor has it, unsaved changes and all (Agent Client Protocol v1, File System).
+type ReadTextFileParams struct {
+	SessionID string `json:"sessionId"`
+	Path      string `json:"path"`           // absolute
+	Line      int    `json:"line,omitzero"`  // the first, from 1; zero means 1
+	Limit     int    `json:"limit,omitzero"` // lines; zero means all
+	Meta      Meta   `json:"_meta,omitzero"`
+}
+
+// A ReadTextFileResult is the text.
+type ReadTextFileResult struct {
+	Content string `json:"content"`
+	Meta    Meta   `json:"_meta,omitzero"`
+}
+
+// WriteTextFileParams write a file, which is made if it is not there.
+type WriteTextFileParams struct {
+	SessionID string `json:"sessionId"`
+	Path      string `json:"path"` // absolute
+	Content   string `json:"content"`
+	Meta      Meta   `json:"_meta,omitzero"`
+}
+
+// CreateTerminalParams start a command (Agent Client Protocol v1, Terminals).
+type CreateTerminalParams struct {
+	SessionID       string     `json:"sessionId"`
+	Command         string     `json:"command"`
+	Args            []string   `json:"args,omitzero"`
+	Env             []Variable `json:"env,omitzero"`
+	CWD             string     `json:"cwd,omitzero"`             // absolute
+	OutputByteLimit *int64     `json:"outputByteLimit,omitzero"` // the older output is dropped
+	Meta            Meta       `json:"_meta,omitzero"`
+}
+
+// A CreateTerminalResult names it.
+type CreateTerminalResult struct {
+	TerminalID string `json:"terminalId"`
+	Meta       Meta   `json:"_meta,omitzero"`
+}
+
+// TerminalParams name a terminal: for output, wait_for_exit, kill and release.
+type TerminalParams struct {
+	SessionID  string `json:"sessionId"`
+	TerminalID string `json:"terminalId"`
+	Meta       Meta   `json:"_meta,omitzero"`
+}
+
+// A TerminalOutputResult is what the command has printed so far.
+type TerminalOutputResult struct {
+	Output     string      `json:"output"`
+	Truncated  bool        `json:"truncated"`
+	ExitStatus *ExitStatus `json:"exitStatus,omitzero"` // nil while it runs
+	Meta       Meta        `json:"_meta,omitzero"`
+}
+
+// An ExitStatus is how a command ended.
+type ExitStatus struct {
+	ExitCode *int   `json:"exitCode,omitzero"` // nil when a signal ended it
+	Signal   string `json:"signal,omitzero"`
+	Meta     Meta   `json:"_meta,omitzero"`
+}
+
+// Modes of elicitation.
+const (
+	ElicitForm = "form" // RequestedSchema
+	ElicitURL  = "url"  // ElicitationID, URL
+)
+
+// ElicitParams ask the user for something other than a permission: in a session, or about one request outside of any.
+type ElicitParams struct {
+	Mode            string     `json:"mode"`
+	Message         string     `json:"message"`
+	SessionID       string     `json:"sessionId,omitzero"`
+	ToolCallID      string     `json:"toolCallId,omitzero"`
+	RequestID       jsonrpc.ID `json:"requestId,omitzero"` // instead of SessionID
+	RequestedSchema *Form      `json:"requestedSchema,omitzero"`
+	ElicitationID   string     `json:"elicitationId,omitzero"`
+	URL             string     `json:"url,omitzero"`
+	Meta            Meta       `json:"_meta,omitzero"`
+	Extra           Meta       `json:",embed"` // of modes that version 1 does not know
+}
+
+// A Form is what the user fills in: a JSON Schema of an object with flat members.
+type Form struct {
+	Type        string           `json:"type"` // "object"
+	Title       string           `json:"title,omitzero"`
+	Description string           `json:"description,omitzero"`
+	Properties  map[string]Field `json:"properties"`
+	Required    []string         `json:"required,omitzero"`
+	Meta        Meta             `json:"_meta,omitzero"`
+}
+
+// A Field is one member of a [Form].
+type Field struct {
+	Type        string       `json:"type"` // "string", "number", "integer", "boolean" or "array"
+	Title       string       `json:"title,omitzero"`
+	Description string       `json:"description,omitzero"`
+	MinLength   *int         `json:"minLength,omitzero"` // string
+	MaxLength   *int         `json:"maxLength,omitzero"`
+	Pattern     string       `json:"pattern,omitzero"`
+	Format      string       `json:"format,omitzero"`  // "email", "uri", "date" or "date-time"
+	Enum        []string     `json:"enum,omitzero"`    // one of these
+	OneOf       []EnumOption `json:"oneOf,omitzero"`   // one of these, with titles
+	Minimum     *float64     `json:"minimum,omitzero"` // number and integer
+	Maximum     *float64     `json:"maximum,omitzero"`
+	MinItems    *int         `json:"minItems,omitzero"` // array
+	MaxItems    *int         `json:"maxItems,omitzero"`
+	Items       *Items       `json:"items,omitzero"`
+	Default     jsonrpc.Raw  `json:"default,omitzero"`
+	Meta        Meta         `json:"_meta,omitzero"`
+	Extra       Meta         `json:",embed"`
+}
+
+// Items are what may be chosen several of.
+type Items struct {
+	Type  string       `json:"type,omitzero"` // "string"
+	Enum  []string     `json:"enum,omitzero"`
+	AnyOf []EnumOption `json:"anyOf,omitzero"`
+	Meta  Meta         `json:"_meta,omitzero"`
+	Extra Meta         `json:",embed"`
+}
+
+// An EnumOption is a value with a title.
+type EnumOption struct {
+	Const       string `json:"const"`
+	Title       string `json:"title"`
+	Description string `json:"description,omitzero"`
+	Meta        Meta   `json:"_meta,omitzero"`
+}
+
+// What a user does with an elicitation.
+const (
+	ActionAccept  = "accept"
+	ActionDecline = "decline"
+	ActionCancel  = "cancel"
+)
+
+// An ElicitResult is what the user did.
+type ElicitResult struct {
+	Action  string                 `json:"action"`
+	Content map[string]jsonrpc.Raw `json:"content,omitzero"` // of ActionAccept: strings, numbers, booleans, arrays of strings
+	Meta    Meta                   `json:"_meta,omitzero"`
+	Extra   Meta                   `json:",embed"`
+}
+
+// ElicitDoneParams tell that what the user was sent to a URL for is done.
+type ElicitDoneParams struct {
+	ElicitationID string `json:"elicitationId"`
+	Meta          Meta   `json:"_meta,omitzero"`
+}
