@@ -1,0 +1,2 @@
+// Package oauth is the authorization of MCP over HTTP.
+package oauth

@@ -1,0 +1,178 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+)
+
+// What is in the store: a token by resource and issuer, with the key that it is bound to; the last issuer by resource; a registration by
+// issuer.
+
+// kept is a stored session.
+type kept struct {
+	Token *Token `json:"token"`
+	Key   string `json:"key,omitempty"` // PEM
+}
+
+func (c *Client) lastKey() string               { return "issuer " + canonical(c.address) }
+func (c *Client) tokenKey(issuer string) string { return "token " + canonical(c.address) + " " + issuer }
+func registrationKey(issuer string) string      { return "client " + issuer }
+
+// loadJSON reads one entry; ok is false when there is none that can be used.
+func (c *Client) loadJSON(ctx context.Context, key string, v any) (ok bool) {
+	if c.Store == nil {
+		return false
+	}
+	text, err := c.Store.Load(ctx, key)
+	if err == nil {
+		err = decode(text, v)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.report("store", err)
+	}
+	return err == nil
+}
+
+func (c *Client) saveJSON(ctx context.Context, key string, v any) error {
+	if c.Store == nil {
+		return nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return c.Store.Save(ctx, key, text)
+}
+
+// load returns the stored token for the resource, from the issuer that was last used; nil for none.
+func (c *Client) load(ctx context.Context) *session {
+	var issuer string
+	var k kept
+	if !c.loadJSON(ctx, c.lastKey(), &issuer) || !c.loadJSON(ctx, c.tokenKey(issuer), &k) {
+		return nil
+	}
+	if k.Token == nil || k.Token.Issuer != issuer || !isCredential(k.Token.Access) {
+		return nil
+	}
+	s := &session{token: k.Token}
+	if k.Token.Type == SchemeDPoP {
+		key, err := ParseKey([]byte(k.Key), "")
+		if err != nil {
+			c.report("store", err)
+			return nil
+		}
+		s.key = key
+	}
+	s.works.Store(true) // it was of use once
+	return s
+}
+
+// saveSession keeps a token, or takes the last one away.
+func (c *Client) saveSession(ctx context.Context, s *session) error {
+	if c.Store == nil {
+		return nil
+	}
+	if s == nil {
+		var issuer string
+		if !c.loadJSON(ctx, c.lastKey(), &issuer) {
+			return nil
+		}
+		return errors.Join(c.Store.Save(ctx, c.tokenKey(issuer), nil), c.Store.Save(ctx, c.lastKey(), nil))
+	}
+	k := kept{Token: s.token}
+	if s.key != nil {
+		pem, err := s.key.marshal()
+		if err != nil {
+			return err
+		}
+		k.Key = string(pem)
+	}
+	if err := c.saveJSON(ctx, c.tokenKey(s.token.Issuer), &k); err != nil {
+		return err
+	}
+	return c.saveJSON(ctx, c.lastKey(), s.token.Issuer)
+}
+
+// known returns the registration at a server that was made before: configured, or kept.
+func (c *Client) known(ctx context.Context, server *ServerMetadata) (*Registration, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.Registrations {
+		r := &c.Registrations[i]
+		if r.Issuer == server.Issuer {
+			return r, nil
+		}
+	}
+	if r := c.regs[server.Issuer]; r != nil && until(r.Expires, c.now()) {
+		return r, nil
+	}
+	for i := range c.Registrations {
+		if r := c.Registrations[i]; r.Issuer == "" && !slices.ContainsFunc(c.bound(), func(b *Registration) bool { return b.ClientID == r.ClientID }) {
+			r.Issuer = server.Issuer // from now on it belongs there
+			c.regs[server.Issuer] = &r
+			return &r, nil
+		}
+	}
+	var r Registration
+	if c.loadJSON(ctx, registrationKey(server.Issuer), &r) && r.Issuer == server.Issuer && r.ClientID != "" && until(r.Expires, c.now()) {
+		c.regs[server.Issuer] = &r
+		return &r, nil
+	}
+	return nil, &Error{Op: "register", Err: fmt.Errorf("%w: %s", ErrClient, safeText(server.Issuer, 200))}
+}
+
+// bound lists the registrations that have found their issuer.
+func (c *Client) bound() []*Registration {
+	var list []*Registration
+	for _, r := range c.regs {
+		list = append(list, r)
+	}
+	return list
+}
+
+// redirects are the addresses that users may come back to, as far as they were settled before.
+func (c *Client) redirects(ctx context.Context, server *ServerMetadata) []string {
+	if r, err := c.known(ctx, server); err == nil {
+		return r.RedirectURIs
+	}
+	return c.About.RedirectURIs
+}
+
+// register returns how the client is known at a server, in the order of MCP 2025-11-25, Client Registration Approaches: made before, by the
+// address of a document, dynamically. A dynamic one that lacks the redirect address is made anew.
+func (c *Client) register(ctx context.Context, server *ServerMetadata, redirect string, scopes []string) (*Registration, error) {
+	r, err := c.known(ctx, server)
+	if err == nil {
+		if len(r.RedirectURIs) == 0 || slices.Contains(r.RedirectURIs, redirect) {
+			return r, nil
+		}
+		if !c.dynamic(r) {
+			return nil, &Error{Op: "register", Err: fmt.Errorf("%w: it does not have the address that the user comes back to", ErrClient)}
+		}
+	}
+	if c.Document != "" && server.ClientIDMetadataDocument {
+		return &Registration{Issuer: server.Issuer, ClientID: c.Document, AuthMethod: AuthNone}, nil
+	}
+	if c.NoRegistration || server.RegistrationEndpoint == "" {
+		return nil, &Error{Op: "register", Err: ErrClient}
+	}
+	r, err = registerDynamically(ctx, c.web, server, c.About, redirect, scopes)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.regs[server.Issuer] = r
+	c.mu.Unlock()
+	c.report("store", c.saveJSON(ctx, registrationKey(server.Issuer), r))
+	return r, nil
+}
+
+// dynamic reports whether a registration was made by the program itself.
+func (c *Client) dynamic(r *Registration) bool {
+	return !slices.ContainsFunc(c.Registrations, func(own Registration) bool { return own.ClientID == r.ClientID })
+}
