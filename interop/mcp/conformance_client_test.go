@@ -69,4 +69,4 @@ func judge(t *testing.T, all map[string]played, want []string) {
 }
 
 // withAuth: the scenarios of authorization count, since everything-client has package mcp/oauth.
-const withAuth = false
+const withAuth = true
