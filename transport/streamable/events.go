@@ -1,0 +1,357 @@
+package streamable
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/sse"
+)
+
+// A session's events are kept in logs, one for each of its streams: number 0 is what it says unasked, the others are the answers to POSTs. Whoever
+// has something to say appends to the log; the goroutine of an HTTP request that is a stream follows the log and writes. So a handler does
+// not notice when its client goes away, and a client that comes back follows from where it was. An event's id is the
+// number of its stream and its place in it: "3-17".
+
+// An eventLog is one stream of a session. Its fields are guarded by the session's mu.
+type eventLog struct {
+	session *Session
+	number  uint64
+
+	events  []event // kept, oldest first; their places are consecutive
+	next    uint64  // the place of the next event; the first has 1
+	sent    uint64  // up to here the reader has written
+	unsent  int     // bytes behind sent
+	closed  bool    // nothing more comes
+	reader  *reader // who follows; nil for nobody
+	pause   bool    // the reader is to go, and its client to come back
+	waiting chan struct{}
+}
+
+type event struct {
+	place uint64
+	data  []byte
+}
+
+// A reader is an HTTP request that follows a log.
+type reader struct {
+	wake chan struct{} // of one
+	cut  bool          // somebody else follows now, or it was too slow; guarded by the session's mu
+	out  *sse.Writer   // nil while the HTTP request has not begun to follow; guarded like cut until then
+}
+
+// What a log keeps for a reader that does not keep up: whoever appends waits then, until the reader has caught up or is gone.
+const (
+	mostUnsent      = 256
+	mostUnsentBytes = 1 << 20
+)
+
+// perEvent is what an event costs besides its data, in bytes.
+const perEvent = 64
+
+// Send makes a log a [jsonrpc.Sink]. It waits while a reader is slow, until ctx ends.
+func (l *eventLog) Send(ctx context.Context, payload []byte) error {
+	s := l.session
+	s.noteQuestion(l, payload)
+	for {
+		s.mu.Lock()
+		if s.ended || l.closed {
+			s.mu.Unlock()
+			return jsonrpc.ErrClosed
+		}
+		behind := l.next - 1 - l.sent
+		if l.reader == nil || behind < mostUnsent && l.unsent < mostUnsentBytes || behind == 0 {
+			l.appendLocked(bytes.Clone(payload))
+			s.mu.Unlock()
+			s.server.relieve()
+			return nil
+		}
+		if l.waiting == nil {
+			l.waiting = make(chan struct{})
+		}
+		room := l.waiting
+		s.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// appendLocked adds an event and makes room for it.
+func (l *eventLog) appendLocked(data []byte) {
+	s := l.session
+	l.events = append(l.events, event{l.next, data})
+	l.next++
+	l.unsent += len(data)
+	s.order = append(s.order, l)
+	s.bytes += len(data) + perEvent
+	s.server.kept.Add(int64(len(data) + perEvent))
+	s.newest = time.Now()
+	s.trimLocked()
+	l.wakeLocked()
+}
+
+// finish ends the log, with a last event if there is one to send.
+func (l *eventLog) finish(last []byte) {
+	s := l.session
+	s.mu.Lock()
+	if !s.ended && !l.closed {
+		if len(last) > 0 {
+			l.appendLocked(bytes.Clone(last))
+		}
+		l.closed = true
+		l.wakeLocked()
+		l.forgetLocked()
+	}
+	s.mu.Unlock()
+	s.server.relieve()
+}
+
+func (l *eventLog) wakeLocked() {
+	if l.reader != nil {
+		select {
+		case l.reader.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// roomLocked lets those go on who wait for the reader.
+func (l *eventLog) roomLocked() {
+	if l.waiting != nil {
+		close(l.waiting)
+		l.waiting = nil
+	}
+}
+
+// dropLocked forgets the oldest event.
+func (l *eventLog) dropLocked() {
+	s := l.session
+	e := l.events[0]
+	l.events[0].data = nil
+	l.events = l.events[1:]
+	if e.place > l.sent {
+		l.sent = e.place
+		l.unsent -= len(e.data)
+	}
+	s.bytes -= len(e.data) + perEvent
+	s.server.kept.Add(-int64(len(e.data) + perEvent))
+	l.forgetLocked()
+}
+
+// forgetLocked removes a log that is at its end and of which nothing is left to read.
+func (l *eventLog) forgetLocked() {
+	if l.closed && len(l.events) == 0 && l.reader == nil {
+		delete(l.session.logs, l.number)
+	}
+}
+
+// trimLocked drops the oldest events past the bounds. What a reader is about to write stays, unless it holds up too much: then the reader goes.
+func (s *Session) trimLocked() {
+	maxEvents, maxBytes := orInt(s.server.MaxEvents, 1000), orInt(s.server.MaxEventBytes, 4<<20)
+	for len(s.order) > maxEvents || s.bytes > maxBytes {
+		l := s.order[0]
+		if l.reader != nil && l.events[0].place > l.sent {
+			if len(s.order) <= 2*maxEvents && s.bytes <= 2*maxBytes || len(s.order) == 1 {
+				return
+			}
+			l.cutLocked()
+		}
+		s.order[0] = nil
+		s.order = s.order[1:]
+		l.dropLocked()
+	}
+}
+
+// cutLocked sends the reader away.
+func (l *eventLog) cutLocked() {
+	r := l.reader
+	if r == nil {
+		return
+	}
+	r.cut = true
+	if r.out != nil {
+		r.out.Stop()
+	}
+	l.wakeLocked()
+	l.reader = nil
+	l.roomLocked()
+}
+
+// relieve makes room for the events of those who talk when all sessions together keep too much.
+func (s *Server) relieve() {
+	most := s.EventMemory
+	if most <= 0 {
+		most = 256 << 20
+	}
+	for s.kept.Load() > most {
+		var oldest *Session
+		var since time.Time
+		s.mu.RLock()
+		for _, n := range s.sessions {
+			n.mu.Lock()
+			if n.bytes > 0 && !n.stuckLocked() && (oldest == nil || n.newest.Before(since)) {
+				oldest, since = n, n.newest
+			}
+			n.mu.Unlock()
+		}
+		s.mu.RUnlock()
+		if oldest == nil {
+			return // all of it is on its way
+		}
+		oldest.dropSent()
+	}
+}
+
+// stuckLocked reports whether the oldest event is one that a reader is about to write.
+func (s *Session) stuckLocked() bool {
+	l := s.order[0]
+	return l.reader != nil && l.events[0].place > l.sent
+}
+
+// dropSent forgets all events up to the first that a reader is about to write.
+func (s *Session) dropSent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.order) > 0 && !s.stuckLocked() {
+		l := s.order[0]
+		s.order[0] = nil
+		s.order = s.order[1:]
+		l.dropLocked()
+	}
+}
+
+// id is the name of an event on the wire.
+func (l *eventLog) id(place uint64) string {
+	return strconv.FormatUint(l.number, 10) + "-" + strconv.FormatUint(place, 10)
+}
+
+// parseEventID takes an event's name apart.
+func parseEventID(text string) (number, place uint64, ok bool) {
+	a, b, ok := strings.Cut(text, "-")
+	if !ok {
+		return 0, 0, false
+	}
+	number, err := strconv.ParseUint(a, 10, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	place, err = strconv.ParseUint(b, 10, 64)
+	return number, place, err == nil
+}
+
+// begin lets a reader begin that newLog was told of. It reports false when the reader is not wanted any more.
+func (l *eventLog) begin(r *reader, out *sse.Writer) bool {
+	l.session.mu.Lock()
+	defer l.session.mu.Unlock()
+	r.out = out
+	return !r.cut
+}
+
+// attachLocked makes r the reader, from behind the event at place on.
+func (l *eventLog) attachLocked(r *reader, place uint64) {
+	l.reader, l.sent, l.unsent, l.pause = r, place, 0, false
+	for _, e := range l.events {
+		if e.place > place {
+			l.unsent += len(e.data)
+		}
+	}
+}
+
+// hasLocked reports whether all that came behind the event at place is still kept.
+func (l *eventLog) hasLocked(place uint64) bool {
+	return place < l.next && l.next-1-place <= uint64(len(l.events))
+}
+
+// detach is the other half of attachLocked.
+func (l *eventLog) detach(r *reader) {
+	s := l.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.reader == r {
+		l.reader = nil
+		l.roomLocked()
+		l.forgetLocked()
+	}
+}
+
+// What is written at once.
+const (
+	burstEvents = 64
+	burstBytes  = 256 << 10
+)
+
+// burstLocked collects what comes next for the reader, and tells whether that is the end of the log.
+func (l *eventLog) burstLocked(dst []sse.Event) (events []sse.Event, size int, last bool) {
+	first := len(l.events) - int(l.next-1-l.sent)
+	for _, e := range l.events[first:] {
+		if len(dst) == burstEvents || size > burstBytes {
+			return dst, size, false
+		}
+		dst = append(dst, sse.Event{ID: l.id(e.place), Data: e.data})
+		size += len(e.data)
+	}
+	return dst, size, l.closed
+}
+
+// follow writes the log to r until its end, or until the reader is to go or its client is gone. It finishes the writer.
+func (l *eventLog) follow(ctx context.Context, r *reader) {
+	defer l.detach(r)
+	s := l.session
+	var events []sse.Event
+	for {
+		s.mu.Lock()
+		if r.cut || s.ended {
+			s.mu.Unlock()
+			break
+		}
+		var last bool
+		var size int
+		events, size, last = l.burstLocked(events[:0])
+		pause := l.pause && len(events) == 0
+		l.pause = l.pause && !pause
+		s.mu.Unlock()
+		switch {
+		case last:
+			_ = r.out.Finish(events...) // if the client is gone it may come back
+			return
+		case len(events) > 0:
+			if r.out.Send(ctx, events...) != nil {
+				_ = r.out.Finish() // it failed already
+				return
+			}
+			l.wrote(r, len(events), size)
+			continue
+		case pause:
+			_ = r.out.SetRetry(ctx, s.retryAfter) // if the client is gone it may come back
+			_ = r.out.Finish()
+			return
+		}
+		select {
+		case <-r.wake:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	_ = r.out.Finish() // nothing was added
+}
+
+// wrote moves on behind what was written.
+func (l *eventLog) wrote(r *reader, events, size int) {
+	s := l.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.reader != r {
+		return
+	}
+	l.sent += uint64(events)
+	l.unsent -= size
+	l.roomLocked()
+	s.trimLocked()
+}
