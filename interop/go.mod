@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/da1ed7bb/parley => ../
 
 require (
+	github.com/coder/acp-go-sdk v0.13.5
 	github.com/coder/websocket v1.8.15
 	github.com/creachadair/jrpc2 v1.3.6
 	github.com/ethereum/go-ethereum v1.17.10

@@ -1,0 +1,20 @@
+// Tour is an agent of the editor protocol on stdio that does everything an agent can, for other people's clients to see.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/da1ed7bb/parley/editor"
+	"github.com/da1ed7bb/parley/interop/editor/tourist"
+	"github.com/da1ed7bb/parley/transport/stdio"
+)
+
+func main() {
+	agent := editor.NewAgent(editor.Implementation{Name: "tourist", Version: "1.0"}, tourist.Options())
+	if err := agent.Serve(context.Background(), stdio.New(nil)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
