@@ -80,6 +80,27 @@ func (h *Handler) checkModern(r *http.Request, req *jsonrpc.Request) error {
 	if err := h.server.CheckHeaders(req, r.Header.Values); err != nil {
 		return err
 	}
+	if !bytes.Contains(req.Params, plainCapabilities) {
+		return checkCapabilities(req.Params)
+	}
+	return nil
+}
+
+// plainCapabilities is how nearly every request declares them.
+var plainCapabilities = []byte(`"` + mcp.MetaClientCapabilities + `":{`)
+
+// checkCapabilities refuses a request that does not declare what its client can do, so that it is answered 400 and not as if a
+// handler had not liked its params.
+func checkCapabilities(params jsonrpc.Raw) error {
+	var p struct {
+		Meta mcp.Meta `json:"_meta"`
+	}
+	if err := params.Decode(&p); err != nil {
+		return nil // the server knows better what to say
+	}
+	if text := p.Meta[mcp.MetaClientCapabilities]; len(text) == 0 || text[0] != '{' {
+		return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "Invalid params: _meta has no "+mcp.MetaClientCapabilities)
+	}
 	return nil
 }
 

@@ -240,7 +240,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.left(n)
 	rd := &reader{wake: make(chan struct{}, 1), out: s.newWriter(w)}
-	last := r.Header[LastEventID]
+	last := r.Header[lastEventKey]
 	if len(last) == 0 {
 		n.mu.Lock()
 		l := n.voice
@@ -271,6 +271,9 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	}
 	s.stream(r.Context(), l, rd, place)
 }
+
+// lastEventKey is LastEventID as net/http keeps it.
+var lastEventKey = http.CanonicalHeaderKey(LastEventID)
 
 var (
 	taken = &Refusal{http.StatusConflict, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the session has a stream already")}
