@@ -1,0 +1,169 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+)
+
+// A service is what a server of the tests offers, the same on each SDK: tools add, fail, ask, think, where, count, wait, cancelled, reconnect
+// and grow; the resource test://static and the template test://item/{id}; the prompt greet.
+type service struct {
+	name     string
+	version  mcp.Version // that comes out of the opening
+	noAsking bool        // the server cannot ask: it keeps no session
+	noPushes bool        // nothing comes but answers
+	headers  bool        // there is a tool region, whose argument stands in a header
+}
+
+// use drives a service with our client.
+func (s service) use(ctx context.Context, t *testing.T, h *host, c *mcp.Client) {
+	t.Helper()
+	if c.Version() != s.version {
+		t.Errorf("version is %s, want %s", c.Version(), s.version)
+	}
+	if c.ServerInfo().Name != s.name || c.Instructions() != "Add." {
+		t.Errorf("it presents itself as %+v, with instructions %q", c.ServerInfo(), c.Instructions())
+	}
+	names := s.tools(ctx, t, c)
+	for _, name := range []string{"add", "ask", "count"} {
+		if !slices.Contains(names, name) {
+			t.Fatalf("there is no tool %s, only %q", name, names)
+		}
+	}
+
+	r, err := c.CallTool(ctx, "add", map[string]any{"a": 2, "b": 3.5}, nil)
+	if err != nil || string(r.Structured) != `{"sum":5.5}` {
+		t.Errorf("add: %+v, %v", r, err)
+	}
+	if r, err := c.CallTool(ctx, "fail", nil, nil); err != nil || !r.IsError || r.Text() != "it failed" {
+		t.Errorf("fail: %+v, %v", r, err)
+	}
+	if r, err := c.CallTool(ctx, "nonsense", nil, nil); err == nil && !r.IsError {
+		t.Errorf("unknown tool: %+v", r)
+	}
+	if _, err := c.ReadResource(ctx, "test://nowhere", nil); err == nil {
+		t.Error("an unknown resource was read")
+	} else if _, ok := errors.AsType[*jsonrpc.Error](err); !ok {
+		t.Errorf("unknown resource: %v", err)
+	}
+	if s.headers {
+		wantText(t, "Süd =?base64?U8O8ZA==?=")(c.CallTool(ctx, "region", map[string]any{"region": "Süd"}, nil))
+	}
+	if !s.noAsking {
+		wantText(t, "Hello, Ada!")(c.CallTool(ctx, "ask", nil, nil))
+		wantText(t, "You said: ping")(c.CallTool(ctx, "think", nil, nil))
+		wantText(t, "file:///work")(c.CallTool(ctx, "where", nil, nil))
+	}
+
+	var steps []string
+	wantText(t, "counted to 20")(c.CallTool(ctx, "count", map[string]any{"to": 20},
+		&mcp.CallOptions{Progress: func(p mcp.Progress) { steps = append(steps, p.Message) }}))
+	if want := []string{"at 1", "at 20"}; !s.noPushes && (len(steps) != 20 || steps[0] != want[0] || steps[19] != want[1]) {
+		t.Errorf("progress was %q", steps)
+	}
+
+	if r, err := c.ReadResource(ctx, "test://static", nil); err != nil || len(r.Contents) != 1 || r.Contents[0].Text != "static text" {
+		t.Errorf("resource: %+v, %v", r, err)
+	}
+	if r, err := c.ReadResource(ctx, "test://item/7", nil); err != nil || len(r.Contents) != 1 || string(r.Contents[0].Blob) != "item 7" {
+		t.Errorf("resource of a template: %+v, %v", r, err)
+	}
+	if p, err := c.GetPrompt(ctx, "greet", map[string]string{"name": "Ada"}, nil); err != nil || p.Messages[0].Content.Text != "Say hello to Ada." {
+		t.Errorf("prompt: %+v, %v", p, err)
+	}
+	done, err := c.Complete(ctx, &mcp.CompleteParams{Ref: mcp.Reference{Type: mcp.RefPrompt, Name: "greet"}, Argument: mcp.CompleteArgument{Name: "name", Value: "A"}})
+	if err != nil || !slices.Equal(done.Values, []string{"Ada", "Alan"}) {
+		t.Errorf("completion: %+v, %v", done, err)
+	}
+	if err := c.Ping(ctx); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+	wantText(t, "answered on another stream")(c.CallTool(ctx, "reconnect", nil, nil))
+	s.crowd(ctx, t, c)
+	if !s.noPushes {
+		s.grow(ctx, t, c)
+		s.cancel(ctx, t, c)
+	}
+}
+
+func (s service) tools(ctx context.Context, t *testing.T, c *mcp.Client) (names []string) {
+	t.Helper()
+	for tool, err := range c.Tools(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+// crowd makes many calls at once.
+func (s service) crowd(ctx context.Context, t *testing.T, c *mcp.Client) {
+	t.Helper()
+	results := make(chan error)
+	const n = 30
+	for i := range n {
+		go func() {
+			r, err := c.CallTool(ctx, "add", map[string]any{"a": i, "b": 1}, nil)
+			if want := fmt.Sprintf(`{"sum":%d}`, i+1); err == nil && string(r.Structured) != want {
+				err = fmt.Errorf("got %s, want %s", r.Structured, want)
+			}
+			results <- err
+		}()
+	}
+	for range n {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// grow hears that there is one more tool.
+func (s service) grow(ctx context.Context, t *testing.T, c *mcp.Client) {
+	t.Helper()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	enough := errors.New("heard of it")
+	err := c.Listen(ctx, mcp.Filter{ToolsListChanged: true}, func(ch mcp.Change) error {
+		if ch.Method == mcp.NotifyAcknowledged {
+			_, err := c.CallTool(ctx, "grow", nil, nil)
+			return err
+		}
+		return enough
+	})
+	if err != enough { //nolint:errorlint // the very value
+		t.Errorf("listen ended with %v", err)
+	}
+	if names := s.tools(ctx, t, c); !slices.Contains(names, "grown") {
+		t.Errorf("the new tool is not among %q", names)
+	}
+}
+
+// cancel gives up a call, and sees that the server's handler heard of it.
+func (s service) cancel(ctx context.Context, t *testing.T, c *mcp.Client) {
+	t.Helper()
+	short, stop := context.WithCancel(ctx)
+	result := make(chan error, 1)
+	go func() {
+		_, err := c.CallTool(short, "wait", nil, nil)
+		result <- err
+	}()
+	wantText(t, "counted")(c.CallTool(ctx, "count", map[string]any{"to": 3}, nil)) // by now the other one has begun, or will be cancelled before
+	stop()
+	if err := <-result; err == nil {
+		t.Error("a cancelled call has a result")
+	}
+	for ctx.Err() == nil {
+		if r, err := c.CallTool(ctx, "cancelled", nil, nil); err != nil || r.Text() != "0" {
+			wantText(t, "1")(r, err)
+			return
+		}
+	}
+	t.Error("the server was not told that nobody waits")
+}
