@@ -108,7 +108,7 @@ func appendAndRead(e *env) error {
 	}
 	h, err := e.Head(e.ctx, "log")
 	if err != nil || h != (store.Head{Key: "log", First: 1, Last: 3, Bytes: 3}) {
-		return fmt.Errorf("Head = %+v, %v", h, err)
+		return fmt.Errorf("the head is %+v, %v", h, err)
 	}
 	return nil
 }
@@ -460,7 +460,7 @@ func trim(e *env) error {
 	}
 	h, err := e.Head(e.ctx, "log")
 	if err != nil || h != (store.Head{Key: "log", First: 3, Last: 4, Bytes: 7}) {
-		return fmt.Errorf("Head = %+v, %v", h, err)
+		return fmt.Errorf("the head is %+v, %v", h, err)
 	}
 	if err := e.wantAll("log", 2, "3:ccc 4:dddd"); err != nil {
 		return err
@@ -485,7 +485,7 @@ func trim(e *env) error {
 		return err
 	}
 	if h, err = e.Head(e.ctx, "log"); err != nil || h != (store.Head{Key: "log", First: 5, Last: 4}) {
-		return fmt.Errorf("Head of an empty log = %+v, %v", h, err)
+		return fmt.Errorf("the head of an empty log is %+v, %v", h, err)
 	}
 	if err := e.wantAll("log", 4, ""); err != nil {
 		return err
@@ -528,7 +528,7 @@ func expire(e *env) error {
 	}
 	h, err := e.Head(e.ctx, "log")
 	if d := h.Expires.Sub(at); err != nil || d < 0 || d > time.Millisecond {
-		return fmt.Errorf("Head = %+v, %v, want it to expire at %v", h, err, at)
+		return fmt.Errorf("the head is %+v, %v, want it to expire at %v", h, err, at)
 	}
 	n := 0
 	for _, err := range e.Tail(e.ctx, "log", 0) {

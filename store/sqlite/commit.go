@@ -1,0 +1,318 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/da1ed7bb/parley/store"
+)
+
+const (
+	maxWaiting = 1024    // writes that wait for a commit; more wait for room
+	maxGroup   = 512     // writes in one commit
+	maxBytes   = 8 << 20 // and their bytes, more or less
+	sweepEvery = time.Minute
+	sweepMost  = 1000 // values that are dropped in one go
+)
+
+// An op is one write that waits.
+type op struct {
+	ctx  context.Context
+	do   func(*batch) (uint64, error)
+	size int64
+	done chan outcome // has room for one
+}
+
+type outcome struct {
+	n   uint64
+	err error
+}
+
+// write runs do in a commit. An error of do's own leaves everything as it was.
+func (s *Store) write(ctx context.Context, size int64, do func(*batch) (uint64, error)) (uint64, error) {
+	o := &op{ctx: ctx, do: do, size: size, done: make(chan outcome, 1)}
+	select {
+	case s.ops <- o:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-s.stop:
+		return 0, store.ErrClosed
+	}
+	select {
+	case r := <-o.done:
+		return r.n, r.err
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-s.stopped:
+	}
+	select {
+	case r := <-o.done: // it was in time
+		return r.n, r.err
+	default:
+		return 0, store.ErrClosed
+	}
+}
+
+// A group is what one commit holds.
+type group struct {
+	record headRecord
+	acks   []ack
+}
+
+type ack struct {
+	op *op
+	outcome
+}
+
+// commits is the goroutine that writes. It owns the writer's connection.
+func (s *Store) commits(m meta) {
+	defer close(s.committed)
+	b := &batch{s: s, meta: m, statements: map[string]*sql.Stmt{}}
+	defer b.close()
+	for {
+		var first *op
+		select {
+		case first = <-s.ops:
+		case <-s.stop:
+			select {
+			case first = <-s.ops: // what was queued before is still done
+			default:
+				return
+			}
+		}
+		runtime.Gosched() // those who were just acknowledged may have more
+		if g := b.run(s.gather(first)); g != nil {
+			s.committed <- g
+		}
+	}
+}
+
+// gather returns the ops that wait, up to the bounds of a commit.
+func (s *Store) gather(first *op) []*op {
+	ops, size := []*op{first}, first.size
+	for len(ops) < maxGroup && size < maxBytes {
+		select {
+		case o := <-s.ops:
+			ops = append(ops, o)
+			size += o.size
+		default:
+			return ops
+		}
+	}
+	return ops
+}
+
+// acknowledge is the goroutine that syncs the record of what is acknowledged, and then acknowledges. The next commit is under
+// way meanwhile.
+func (s *Store) acknowledge() {
+	defer close(s.stopped)
+	for g := range s.committed {
+		groups := []*group{g}
+		select {
+		case more, ok := <-s.committed:
+			if ok {
+				groups = append(groups, more)
+			}
+		default:
+		}
+		err := s.broke()
+		if err == nil {
+			if failed := s.head.write(groups[len(groups)-1].record); failed != nil {
+				err = s.breakWith(fault(failed))
+			}
+		}
+		for _, g := range groups {
+			for _, a := range g.acks {
+				if err != nil {
+					a.outcome = outcome{err: err}
+				}
+				a.op.done <- a.outcome
+			}
+		}
+	}
+}
+
+// broke returns why there are no more writes, or nil.
+func (s *Store) broke() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.broken != nil {
+		return s.broken
+	}
+	return nil
+}
+
+// breakWith ends all writing: what is on the disk is not known any more until the store is opened again.
+func (s *Store) breakWith(f *store.Fault) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil {
+		s.broken = f
+		s.report("no more writes until the store is opened again", f)
+	}
+	return s.broken
+}
+
+// A batch is a commit in the making, and belongs to the goroutine of commits.
+type batch struct {
+	s          *Store
+	statements map[string]*sql.Stmt
+	swept      time.Time
+
+	meta meta // as the last commit left it
+
+	// What this commit changes.
+	begun bool
+	now   time.Time
+	next  meta
+	heads map[string]*head // nil for a log that is dropped
+}
+
+func (b *batch) close() {
+	for _, st := range b.statements {
+		_ = st.Close() // the connection goes next
+	}
+}
+
+// A databaseError ends the whole commit.
+type databaseError struct{ err error }
+
+func (e databaseError) Error() string { return e.err.Error() }
+func (e databaseError) Unwrap() error { return e.err }
+
+// run does ops in one commit. It answers those that cannot be done at once, and returns those that are to be acknowledged.
+func (b *batch) run(ops []*op) *group {
+	b.begun, b.now, b.next, b.heads = false, time.Now(), b.meta, map[string]*head{}
+	g := &group{}
+	err := b.s.broke()
+	if err == nil && b.now.Sub(b.swept) >= sweepEvery {
+		err = b.sweep()
+	}
+	for _, o := range ops {
+		if err != nil {
+			break
+		}
+		if o.ctx.Err() != nil {
+			o.done <- outcome{err: context.Cause(o.ctx)}
+			continue
+		}
+		n, failed := o.do(b)
+		if fatal, ok := errors.AsType[databaseError](failed); ok {
+			err = fatal.err
+			break
+		}
+		if failed != nil {
+			o.done <- outcome{err: failed}
+			continue
+		}
+		g.acks = append(g.acks, ack{o, outcome{n: n}})
+	}
+	if err == nil {
+		err = b.commit()
+	}
+	if err != nil {
+		b.fail(ops, err)
+		return nil
+	}
+	g.record = b.meta.record()
+	return g
+}
+
+// fail takes everything back and answers all who have no answer yet.
+func (b *batch) fail(ops []*op, err error) {
+	f := fault(err)
+	if b.begun {
+		if _, undo := b.s.writer.ExecContext(context.Background(), "ROLLBACK"); undo != nil && f.Reason != store.ReasonFull {
+			f = fault(errors.Join(err, undo))
+		}
+	}
+	if f.Reason != store.ReasonFull {
+		_ = b.s.breakWith(f) // told below
+	}
+	for _, o := range ops {
+		select {
+		case o.done <- outcome{err: f}: // those who had theirs have no room
+		default:
+		}
+	}
+}
+
+// commit writes the rows about logs and about everything, and makes all of it last.
+func (b *batch) commit() error {
+	if !b.begun {
+		return nil
+	}
+	for key, h := range b.heads {
+		if err := b.saveHead(key, h); err != nil {
+			return err
+		}
+	}
+	m := &b.next
+	m.commits++
+	sum := m.hash()
+	err := b.exec(`UPDATE meta SET commits = ?, log = ?, rev = ?, logs = ?, vals = ?, bytes = ?, total = ?, hash = ?`,
+		m.commits, m.log, m.rev, m.logs, m.vals, m.bytes, int64(m.total), sum[:])
+	if err != nil {
+		return err
+	}
+	if err := b.exec("COMMIT"); err != nil {
+		return err
+	}
+	b.meta = *m
+	b.s.publish(b.heads)
+	return nil
+}
+
+func (b *batch) saveHead(key string, h *head) error {
+	old, existed := b.s.heads[key] // only this goroutine writes it
+	if existed {
+		b.next.total -= old.digest(key)
+	}
+	if h == nil {
+		if !existed {
+			return nil
+		}
+		return b.exec(`DELETE FROM logs WHERE key = ?`, key)
+	}
+	b.next.total += h.digest(key)
+	if existed {
+		return b.exec(`UPDATE logs SET id = ?, first = ?, last = ?, bytes = ?, expires = ?, base = ?, tip = ? WHERE key = ?`,
+			h.id, h.first, h.last, h.bytes, h.expires, h.base[:], h.tip[:], key)
+	}
+	return b.exec(`INSERT INTO logs (id, first, last, bytes, expires, base, tip, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		h.id, h.first, h.last, h.bytes, h.expires, h.base[:], h.tip[:], key)
+}
+
+// statement returns a prepared statement of the writer.
+func (b *batch) statement(query string) (*sql.Stmt, error) {
+	st := b.statements[query]
+	if st == nil {
+		var err error
+		if st, err = b.s.writer.PrepareContext(context.Background(), query); err != nil {
+			return nil, databaseError{err}
+		}
+		b.statements[query] = st
+	}
+	return st, nil
+}
+
+// exec runs a statement in the commit, which it begins if need be.
+func (b *batch) exec(query string, args ...any) error {
+	if !b.begun {
+		if _, err := b.s.writer.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err != nil {
+			return databaseError{err}
+		}
+		b.begun = true
+	}
+	st, err := b.statement(query)
+	if err != nil {
+		return err
+	}
+	if _, err := st.ExecContext(context.Background(), args...); err != nil {
+		return databaseError{err}
+	}
+	return nil
+}

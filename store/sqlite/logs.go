@@ -1,0 +1,281 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"time"
+
+	"github.com/da1ed7bb/parley/store"
+)
+
+func (h *head) cost() int64 { return h.bytes + store.EntryBytes*(1+h.events()) }
+
+// head returns a log as this commit sees it, or nil. What has expired goes.
+func (b *batch) head(key string) (*head, error) {
+	h, changed := b.heads[key]
+	if !changed {
+		old, ok := b.s.heads[key] // only this goroutine writes it
+		if !ok {
+			return nil, nil
+		}
+		h = &old
+	}
+	if h != nil && past(h.expires, b.now) {
+		return nil, b.drop(key, h)
+	}
+	return h, nil
+}
+
+// drop removes a log with its events.
+func (b *batch) drop(key string, h *head) error {
+	b.next.logs--
+	b.next.bytes -= h.cost()
+	b.heads[key] = nil
+	return b.exec(`DELETE FROM events WHERE id BETWEEN ? AND ?`, eventID(h.id, 0), eventID(h.id, math.MaxUint32))
+}
+
+// makeRoom checks what the store would hold, and drops what has expired if that is too much.
+func (b *batch) makeRoom(logs, values, size int64) error {
+	check := func() error {
+		return b.s.limits.CheckTotal(b.next.logs+logs, b.next.vals+values, b.next.bytes+size)
+	}
+	err := check()
+	if err == nil || b.now.Sub(b.swept) < time.Second { // a full store is not searched at every write
+		return err
+	}
+	if err := b.sweep(); err != nil {
+		return err
+	}
+	return check()
+}
+
+// sweep drops what has expired.
+func (b *batch) sweep() error {
+	b.swept = b.now
+	for key := range b.s.heads { // only this goroutine writes it
+		if _, err := b.head(key); err != nil {
+			return err
+		}
+	}
+	return b.sweepValues()
+}
+
+// Append implements [store.Log].
+func (s *Store) Append(ctx context.Context, key string, after uint64, events ...[]byte) (uint64, error) {
+	if err := s.enter(ctx, key); err != nil {
+		return 0, err
+	}
+	size, err := s.limits.CheckEvents(events)
+	if err != nil {
+		return 0, err
+	}
+	kept := make([][]byte, len(events)) // the commit may come after the caller has left
+	for i, e := range events {
+		kept[i] = append([]byte{}, e...)
+	}
+	return s.write(ctx, size, func(b *batch) (uint64, error) { return b.append(key, after, kept, size) })
+}
+
+func (b *batch) append(key string, after uint64, events [][]byte, size int64) (uint64, error) {
+	old, err := b.head(key)
+	if err != nil {
+		return 0, err
+	}
+	h, fresh := head{first: 1}, int64(1)
+	if old != nil {
+		h, fresh = *old, 0
+	}
+	if after != store.Any && after != h.last {
+		return 0, &store.ConflictError{Key: key, Want: after, Have: h.last}
+	}
+	if len(events) == 0 {
+		return h.last, nil
+	}
+	n := int64(len(events))
+	if err := b.s.limits.CheckLog(h.events()+n, h.bytes+size); err != nil {
+		return 0, err
+	}
+	if h.last+uint64(n) > math.MaxUint32 || fresh == 1 && b.next.log == math.MaxInt32 {
+		return 0, &store.LimitError{What: "events of one log, or logs, over all time", Limit: math.MaxUint32}
+	}
+	cost := size + store.EntryBytes*(fresh+n)
+	if err := b.makeRoom(fresh, 0, cost); err != nil {
+		return 0, err
+	}
+	if fresh == 1 {
+		b.next.log++
+		b.next.logs++
+		h.id = b.next.log
+		h.base = seed(&b.next, h.id, key)
+		h.tip = h.base
+	}
+	b.next.bytes += cost
+	at := b.now.UnixMilli()
+	for _, e := range events {
+		h.last++
+		h.tip = link(&h.tip, h.last, at, e)
+		if err := b.exec(`INSERT INTO events (id, time, data, hash) VALUES (?, ?, ?, ?)`, eventID(h.id, h.last), at, e, h.tip[:]); err != nil {
+			return 0, err
+		}
+	}
+	h.bytes += size
+	b.heads[key] = &h
+	return h.last, nil
+}
+
+// Trim implements [store.Log].
+func (s *Store) Trim(ctx context.Context, key string, through uint64) error {
+	if err := s.enter(ctx, key); err != nil {
+		return err
+	}
+	_, err := s.write(ctx, 0, func(b *batch) (uint64, error) { return 0, b.trim(key, through) })
+	return err
+}
+
+func (b *batch) trim(key string, through uint64) error {
+	old, err := b.head(key)
+	if err != nil || old == nil || through < old.first || old.events() == 0 {
+		return err
+	}
+	h := *old
+	through = min(through, h.last)
+	var size int64
+	sum, err := b.statement(`SELECT sum(length(data)) FROM events WHERE id BETWEEN ? AND ?`)
+	if err != nil {
+		return err
+	}
+	from, to := eventID(h.id, h.first), eventID(h.id, through)
+	if err := sum.QueryRowContext(context.Background(), from, to).Scan(&size); err != nil {
+		return databaseError{err}
+	}
+	last, err := b.statement(`SELECT hash FROM events WHERE id = ?`)
+	if err != nil {
+		return err
+	}
+	var base []byte
+	if err := last.QueryRowContext(context.Background(), to).Scan(&base); err != nil {
+		return databaseError{err}
+	}
+	if err := b.exec(`DELETE FROM events WHERE id BETWEEN ? AND ?`, from, to); err != nil {
+		return err
+	}
+	copy(h.base[:], base)
+	b.next.bytes -= size + store.EntryBytes*int64(through+1-h.first)
+	h.bytes -= size
+	h.first = through + 1
+	b.heads[key] = &h
+	return nil
+}
+
+// Expire implements [store.Log].
+func (s *Store) Expire(ctx context.Context, key string, at time.Time) error {
+	if err := s.enter(ctx, key); err != nil {
+		return err
+	}
+	_, err := s.write(ctx, 0, func(b *batch) (uint64, error) {
+		old, err := b.head(key)
+		if err != nil {
+			return 0, err
+		}
+		if old == nil {
+			return 0, store.ErrNotFound
+		}
+		h := *old
+		h.expires = expiry(at)
+		if past(h.expires, b.now) {
+			return 0, b.drop(key, &h)
+		}
+		b.heads[key] = &h
+		return 0, b.exec(`SELECT 1`) // begins; the row is written at the end
+	})
+	return err
+}
+
+// Drop implements [store.Log].
+func (s *Store) Drop(ctx context.Context, key string) error {
+	if err := s.enter(ctx, key); err != nil {
+		return err
+	}
+	_, err := s.write(ctx, 0, func(b *batch) (uint64, error) {
+		h, err := b.head(key)
+		if err != nil || h == nil {
+			return 0, err
+		}
+		return 0, b.drop(key, h)
+	})
+	return err
+}
+
+// Head implements [store.Log].
+func (s *Store) Head(ctx context.Context, key string) (store.Head, error) {
+	if err := s.enter(ctx, key); err != nil {
+		return store.Head{}, err
+	}
+	h, ok := s.look(key)
+	if !ok {
+		return store.Head{}, store.ErrNotFound
+	}
+	return h.public(key), nil
+}
+
+func (h *head) public(key string) store.Head {
+	return store.Head{Key: key, First: h.first, Last: h.last, Bytes: h.bytes, Expires: fromMillis(h.expires)}
+}
+
+// look returns the log with this key as the last commit left it.
+func (s *Store) look(key string) (head, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	h, ok := s.heads[key]
+	return h, ok && !past(h.expires, time.Now())
+}
+
+// Heads implements [store.Log].
+func (s *Store) Heads(ctx context.Context, prefix, after string, n int) ([]store.Head, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	from, to := between(prefix, after)
+	rows, err := s.db.QueryContext(ctx, `SELECT key, first, last, bytes, expires FROM logs
+		WHERE key > ?1 AND key >= ?2 AND (?3 = '' OR key < ?3) AND (expires = 0 OR expires > ?4) ORDER BY key LIMIT ?5`,
+		after, from, to, time.Now().UnixMilli(), pageSize(n))
+	if err != nil {
+		return nil, s.readFault(ctx, err)
+	}
+	defer rows.Close()
+	var out []store.Head
+	for rows.Next() {
+		var (
+			key string
+			h   head
+		)
+		if err := rows.Scan(&key, &h.first, &h.last, &h.bytes, &h.expires); err != nil {
+			return nil, s.readFault(ctx, err)
+		}
+		out = append(out, h.public(key))
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.readFault(ctx, err)
+	}
+	return out, nil
+}
+
+func pageSize(n int) int {
+	if n <= 0 || n > store.Page {
+		return store.Page
+	}
+	return n
+}
+
+// between returns the range of keys with a prefix: from it up to, and without, to, which is empty if there is no end.
+func between(prefix, after string) (from, to string) {
+	end := []byte(prefix)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
+	}
+	if len(end) > 0 {
+		end[len(end)-1]++
+	}
+	return max(prefix, after), string(bytes.Clone(end))
+}
