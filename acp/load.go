@@ -1,0 +1,196 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/store"
+)
+
+// A loader sees to it that what the store has from before is taken up once, before anything else.
+type loader struct {
+	done atomic.Bool
+	turn chan struct{} // of one
+}
+
+// Load takes up what Options.Store has from before: runs that were under way have failed. Whatever is asked first does it otherwise, and
+// waits for it.
+func (s *Server) Load(ctx context.Context) error {
+	if s.loads.done.Load() {
+		return nil
+	}
+	select {
+	case s.loads.turn <- struct{}{}:
+		defer func() { <-s.loads.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if s.loads.done.Load() {
+		return nil
+	}
+	if err := s.loadRuns(ctx); err != nil {
+		return stored(err)
+	}
+	if err := s.loadSessions(ctx); err != nil {
+		return stored(err)
+	}
+	s.loads.done.Store(true)
+	return nil
+}
+
+// A survivor is a run that the store has from before.
+type survivor struct {
+	entry *entry
+	bytes int64
+	at    time.Time
+}
+
+// loadRuns finds all runs, ends those that were under way, and takes them in, those that ended first at first.
+func (s *Server) loadRuns(ctx context.Context) error {
+	var all []survivor
+	for after := runsPrefix; ; {
+		page, err := s.store.Heads(ctx, runsPrefix, after, 0)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		after = page[len(page)-1].Key
+		for _, head := range page {
+			one, err := s.survivor(ctx, head)
+			if err != nil {
+				return err
+			}
+			if one != nil {
+				all = append(all, *one)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b survivor) int { return a.at.Compare(b.at) })
+	for _, one := range all {
+		s.forget(ctx, s.index.found(one.entry, one.bytes))
+	}
+	return nil
+}
+
+// survivor looks at one run; nil means that nothing can be made of it.
+func (s *Server) survivor(ctx context.Context, head store.Head) (*survivor, error) {
+	owner, id, ok := strings.Cut(strings.TrimPrefix(head.Key, runsPrefix), "/")
+	if !ok || !isUUID(id) || head.Last == 0 {
+		s.report("store", fmt.Errorf("acp: %s is no run", head.Key))
+		return nil, nil
+	}
+	run, output, err := s.readRun(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	if run == nil {
+		s.report("store", fmt.Errorf("acp: %s does not begin like a run", head.Key))
+		return nil, nil
+	}
+	if !run.Status.Terminal() {
+		run.Status, run.AwaitRequest, run.FinishedAt, run.Output = RunFailed, nil, now(), output
+		run.Error = Errorf("The server was stopped during the run.")
+		last := Event{Type: EventRunFailed, Run: run}
+		text, err := last.text()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := s.store.Append(ctx, head.Key, head.Last, text); err != nil {
+			return nil, err
+		}
+		head.Bytes += int64(len(text))
+		s.report("run cut off", fmt.Errorf("acp: %s", head.Key))
+	}
+	return &survivor{entry: &entry{id: id, owner: owner, session: run.SessionID}, bytes: head.Bytes, at: run.FinishedAt}, nil
+}
+
+// readRun returns the newest state of a run that its events tell, and all of its output that they have.
+func (s *Server) readRun(ctx context.Context, head store.Head) (*Run, []Message, error) {
+	newest, err := s.eventAt(ctx, head.Key, head.Last)
+	if err != nil {
+		return nil, nil, err
+	}
+	if newest.Run != nil && newest.Run.Status.Terminal() {
+		return newest.Run, nil, nil
+	}
+	run, seen, err := s.waypoint(ctx, head.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	output := []Message{}
+	if run != nil {
+		output = run.Output
+	}
+	for stored, err := range s.store.Read(ctx, head.Key, head.First-1) {
+		if err != nil {
+			return nil, nil, err
+		}
+		var e Event
+		if err := jsonrpc.Raw(stored.Data).Decode(&e); err != nil {
+			return nil, nil, fmt.Errorf("acp: event %d of %s: %w", stored.Seq, head.Key, err)
+		}
+		switch {
+		case e.Run != nil:
+			run = e.Run
+			if len(run.Output) > len(output) {
+				output = run.Output
+			}
+		case e.Type == EventMessageCompleted && e.Message != nil && int64(stored.Seq) > seen: //nolint:gosec // far from the bound
+			output = append(output, *e.Message)
+		}
+	}
+	return run, output, nil
+}
+
+// A waypoint is what is kept of a run whose oldest events are not: the run as it was when the event Seq was the newest.
+type waypoint struct {
+	Seq int64 `json:"seq"`
+	Run Run   `json:"run"`
+}
+
+// waypoint reads the one of a run, nil if there is none.
+func (s *Server) waypoint(ctx context.Context, key string) (*Run, int64, error) {
+	value, err := s.store.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	var w waypoint
+	err = jsonrpc.Raw(value.Data).Decode(&w)
+	return &w.Run, w.Seq, err
+}
+
+func (s *Server) eventAt(ctx context.Context, key string, seq uint64) (e Event, err error) {
+	for stored, err := range s.store.Read(ctx, key, seq-1) {
+		if err != nil {
+			return e, err
+		}
+		return e, jsonrpc.Raw(stored.Data).Decode(&e)
+	}
+	return e, nil
+}
+
+func (s *Server) loadSessions(ctx context.Context) error {
+	for after := sessionsPrefix; ; {
+		page, err := s.store.List(ctx, sessionsPrefix, after, 0)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		after = page[len(page)-1].Key
+		for _, value := range page {
+			if owner, id, ok := strings.Cut(strings.TrimPrefix(value.Key, sessionsPrefix), "/"); ok {
+				s.forget(ctx, s.index.foundSession(owner, id))
+			}
+		}
+	}
+}
