@@ -1,0 +1,98 @@
+package mcp_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/da1ed7bb/parley/interop/harness"
+)
+
+// TestConformanceServer lets the official suite judge our server: one process for all revisions, and all scenarios of both requirement sets, scored
+// or not. The numbers are what the suite had when it was pinned: fewer mean that something was not played.
+func TestConformanceServer(t *testing.T) {
+	endpoint := harness.Server(t, []string{harness.Program(t, "./interop/everything-server"), "-http", "127.0.0.1:0"})["mcp"]
+	if endpoint == "" {
+		t.Fatal("everything-server did not say where /mcp is")
+	}
+	for _, set := range []struct {
+		revision         string
+		scored, unscored int
+		checks           int
+	}{
+		{"2025-11-25", 30, 3, 83},
+		{"2026-07-28", 37, 13, 196},
+	} {
+		t.Run(set.revision, func(t *testing.T) {
+			scored, unscored := required(t, set.revision, "server")
+			if len(scored) != set.scored || len(unscored) != set.unscored {
+				t.Errorf("the set has %d scored and %d unscored scenarios, not %d and %d", len(scored), len(unscored), set.scored, set.unscored)
+			}
+			all := runSuite(t, "server", "--url", endpoint, "--requirements", set.revision)
+			judge(t, all, withoutEmpty(t, all, slices.Concat(scored, unscored)))
+			count(t, all, set.checks)
+		})
+	}
+	t.Run("2025-06-18", func(t *testing.T) {
+		all := runSuite(t, "server", "--url", endpoint, "--suite", "all", "--spec-version", "2025-06-18")
+		if len(all) < 27 {
+			t.Errorf("%d scenarios were played, not 27", len(all))
+		}
+		judge(t, all, names(all))
+		count(t, all, 56)
+	})
+	t.Run("2025-03-26", func(t *testing.T) {
+		all := runSuite(t, "server", "--url", endpoint, "--suite", "all", "--spec-version", "2025-03-26")
+		judge(t, all, []string{"server-session-lifecycle"})
+		count(t, all, 3)
+	})
+	for name, checks := range map[string]int{"directory": 7, "enumeration": 32, "manifest": 6} {
+		name = "sep-2640-skills-" + name
+		t.Run(name, func(t *testing.T) {
+			all := runSuite(t, "server", "--url", endpoint, "--scenario", name, "--force")
+			judge(t, all, []string{name})
+			count(t, all, checks)
+		})
+	}
+}
+
+// emptyScenario tries nothing in 0.2.0-alpha.12: it says that it waits to be written anew, for subscriptions/listen.
+const emptyScenario = "tasks-status-notifications"
+
+// withoutEmpty takes the empty scenario out, and complains once it is not empty any more.
+func withoutEmpty(t *testing.T, all map[string]played, want []string) []string {
+	t.Helper()
+	p, ok := all[emptyScenario]
+	if !slices.Contains(want, emptyScenario) {
+		return want
+	}
+	if !ok || len(p.checks) != 1 || p.checks[0].Status != "SKIPPED" {
+		t.Errorf("%s has checks now: %v", emptyScenario, p.checks)
+	}
+	delete(all, emptyScenario)
+	return slices.DeleteFunc(want, func(name string) bool { return name == emptyScenario })
+}
+
+func names(all map[string]played) []string {
+	var out []string
+	for name := range all {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// count holds that so many checks were made and passed.
+func count(t *testing.T, all map[string]played, want int) {
+	t.Helper()
+	passed := 0
+	for _, p := range all {
+		for _, c := range p.checks {
+			if c.Status == "SUCCESS" {
+				passed++
+			}
+		}
+	}
+	if passed < want {
+		t.Errorf("%d checks passed, %d are known to be made", passed, want)
+	}
+}
