@@ -1,0 +1,379 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// A Link carries the calls of one [Client]. A [*jsonrpc.Conn] is one. It is safe for concurrent use.
+type Link interface {
+	// Do sends one item and waits, if it is a call, as [jsonrpc.Conn.Do] does. Params are a [jsonrpc.Raw]. On gets the events of a
+	// stream, each as a [MethodStream]; where it gets the last one too, the result stays as it was.
+	Do(ctx context.Context, item *jsonrpc.Item) error
+
+	// Batch sends all items in one array, as [jsonrpc.Conn.Batch] does. A peer that takes none is remembered, and gets single calls.
+	Batch(ctx context.Context, items []jsonrpc.Item) error
+
+	// Close ends the link and all calls on it.
+	Close() error
+}
+
+// ClientOptions tune a [Client]. The zero value is ready for use.
+type ClientOptions struct {
+	Version    Version  // which is spoken; zero finds out, beginning with the newest
+	Extensions []string // URIs of extensions to use
+	Tenant     string   // goes into every request; see [AgentInterface]
+
+	// Beside says that the carrier sends the service parameters, which it finds by [ServiceOf]. Otherwise they go into params._meta. The carrier sets it.
+	Beside bool
+
+	// Resume is how often in a row a stream that broke off is taken up again, by SubscribeToTask. Zero and less: never, which is all that is
+	// of use on a connection. Package a2ahttp sets 5 for zero.
+	Resume int
+
+	// Limits of the conversation that [Connect] opens. Events is 65,536 when zero.
+	Limits jsonrpc.Limits
+
+	// Report gets what nobody else hears. Nil drops it.
+	Report func(what string, err error)
+}
+
+// A Client uses one agent, in either version. It is made by [Connect], or by [NewClient] on a carrier of its own. All it takes and
+// gives has the shape of v1.0. It is safe for concurrent use.
+type Client struct {
+	link    Link
+	opts    ClientOptions
+	serving sync.WaitGroup
+	version atomic.Uint32 // what the agent was found to speak; 0 while nobody knows
+}
+
+// NewClient makes a client of the agent behind link, which it owns from then on. It starts nothing.
+func NewClient(link Link, o *ClientOptions) *Client {
+	c := &Client{link: link}
+	if o != nil {
+		c.opts = *o
+	}
+	c.version.Store(uint32(c.opts.Version))
+	return c
+}
+
+// Connect makes a client on a carrier where both sides speak, by [BindingStream]. [Client.Close] ends it.
+func Connect(ctx context.Context, t jsonrpc.Transport, o *ClientOptions) *Client {
+	conn := jsonrpc.NewConn(t)
+	c := NewClient(conn, o)
+	if !c.opts.Beside && c.opts.Version == 0 {
+		c.version.Store(uint32(V10)) // the binding is one of v1.0
+	}
+	conn.Related, conn.Open, conn.Cancellation = Related, Open, Cancellation
+	conn.Limits, conn.Report, conn.Quiet = c.opts.Limits, c.opts.Report, true
+	if conn.Limits.Events == 0 {
+		conn.Limits.Events = 65536
+	}
+	c.serving.Go(func() {
+		_ = conn.Serve(context.WithoutCancel(ctx)) // its cause shows in every call
+	})
+	return c
+}
+
+// Close ends the client and all its calls.
+func (c *Client) Close() error {
+	err := c.link.Close()
+	c.serving.Wait()
+	return err
+}
+
+// Version returns what the agent was found to speak, and zero while nobody knows.
+func (c *Client) Version() Version { return Version(c.version.Load()) }
+
+// Send sends a message and waits for what comes of it: a Task that rests, or a Message. With ReturnImmediately it does not wait.
+func (c *Client) Send(ctx context.Context, r *SendRequest) (Event, error) {
+	r = c.tenant(r)
+	var out Event
+	err := c.call(ctx, MethodSend, r, &out, nil)
+	if err == nil && (out.Task == nil) == (out.Message == nil) {
+		err = fmt.Errorf("%w: the result of sending is no task and no message", jsonrpc.ErrBadResponse)
+	}
+	return out, err
+}
+
+func (c *Client) tenant(r *SendRequest) *SendRequest {
+	if c.opts.Tenant == "" || r.Tenant != "" {
+		return r
+	}
+	other := *r
+	other.Tenant = c.opts.Tenant
+	return &other
+}
+
+// Task gets a task.
+func (c *Client) Task(ctx context.Context, r *GetTaskRequest) (*Task, error) {
+	out := new(Task)
+	return out, c.call(ctx, MethodGetTask, &GetTaskRequest{r.ID, r.HistoryLength, c.or(r.Tenant)}, out, nil)
+}
+
+func (c *Client) or(tenant string) string {
+	if tenant == "" {
+		return c.opts.Tenant
+	}
+	return tenant
+}
+
+// ListTasks gets one page of the caller's tasks. Version 0.3 has no lists.
+func (c *Client) ListTasks(ctx context.Context, r *ListTasksRequest) (*TaskPage, error) {
+	p := ListTasksRequest{}
+	if r != nil {
+		p = *r
+	}
+	p.Tenant = c.or(p.Tenant)
+	out := new(TaskPage)
+	return out, c.call(ctx, MethodListTasks, &p, out, nil)
+}
+
+// Tasks gets all pages, one after the other. An error is the last thing it yields.
+func (c *Client) Tasks(ctx context.Context, r *ListTasksRequest) iter.Seq2[Task, error] {
+	return func(yield func(Task, error) bool) {
+		p := ListTasksRequest{}
+		if r != nil {
+			p = *r
+		}
+		for {
+			page, err := c.ListTasks(ctx, &p)
+			if err != nil {
+				yield(Task{}, err)
+				return
+			}
+			for _, t := range page.Tasks {
+				if !yield(t, nil) {
+					return
+				}
+			}
+			if page.NextPageToken == "" || page.NextPageToken == p.PageToken {
+				return
+			}
+			p.PageToken = page.NextPageToken
+		}
+	}
+}
+
+// Cancel asks for a task to be canceled, and returns what became of it.
+func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {
+	out := new(Task)
+	return out, c.call(ctx, MethodCancelTask, &TaskRequest{ID: taskID, Tenant: c.opts.Tenant}, out, nil)
+}
+
+// CreatePush registers a webhook for a task.
+func (c *Client) CreatePush(ctx context.Context, p *PushConfig) (*PushConfig, error) {
+	in, out := *p, new(PushConfig)
+	in.Tenant = c.or(in.Tenant)
+	return out, c.call(ctx, MethodCreatePush, &in, out, nil)
+}
+
+// Push gets a webhook of a task.
+func (c *Client) Push(ctx context.Context, taskID, id string) (*PushConfig, error) {
+	out := new(PushConfig)
+	return out, c.call(ctx, MethodGetPush, &PushRequest{TaskID: taskID, ID: id, Tenant: c.opts.Tenant}, out, nil)
+}
+
+// ListPush gets one page of the webhooks of a task.
+func (c *Client) ListPush(ctx context.Context, r *PushRequest) (*PushPage, error) {
+	in, out := *r, new(PushPage)
+	in.Tenant = c.or(in.Tenant)
+	return out, c.call(ctx, MethodListPush, &in, out, nil)
+}
+
+// DeletePush removes a webhook of a task.
+func (c *Client) DeletePush(ctx context.Context, taskID, id string) error {
+	return c.call(ctx, MethodDeletePush, &PushRequest{TaskID: taskID, ID: id, Tenant: c.opts.Tenant}, nil, nil)
+}
+
+// ExtendedCard gets the card for callers that have said who they are.
+func (c *Client) ExtendedCard(ctx context.Context) (*AgentCard, error) {
+	out := new(AgentCard)
+	return out, c.call(ctx, MethodExtendedCard, nil, out, nil)
+}
+
+// Card gets the public card by [BindingStream]. Over HTTP it has an address of its own.
+func (c *Client) Card(ctx context.Context) (*AgentCard, error) {
+	out := new(AgentCard)
+	return out, c.call(ctx, MethodCard, nil, out, nil)
+}
+
+// A BatchCall is one call of a batch. Params and Result are those of the v1.0 method.
+type BatchCall struct {
+	Method string // of v1.0; no stream
+	Params any
+	Result any   // a pointer; nil drops the result
+	Err    error // set by the call
+}
+
+// Batch makes all calls in one array. The error is for the batch as a whole. An agent that takes no arrays, as the official SDKs
+// do not, is remembered, and gets single calls at once.
+func (c *Client) Batch(ctx context.Context, calls []BatchCall) error {
+	v := c.known()
+	ctx, svc := c.service(ctx, v, "")
+	items := make([]jsonrpc.Item, len(calls))
+	results := make([]jsonrpc.Raw, len(calls))
+	for i := range calls {
+		if IsStream(calls[i].Method) {
+			return fmt.Errorf("a2a: %s is a stream, which cannot be in a batch", calls[i].Method)
+		}
+		method, params, err := c.encode(v, svc, calls[i].Method, calls[i].Params)
+		if err != nil {
+			return err
+		}
+		items[i] = jsonrpc.Item{Method: method, Params: params, Result: &results[i]}
+	}
+	err := c.link.Batch(ctx, items)
+	for i := range calls {
+		if calls[i].Err = items[i].Err; calls[i].Err == nil {
+			calls[i].Err = decodeResult(v, results[i], calls[i].Result)
+		}
+	}
+	return err
+}
+
+// known is the version to speak.
+func (c *Client) known() Version {
+	if v := c.Version(); v != 0 {
+		return v
+	}
+	return V10
+}
+
+// service is what goes beside a request.
+func (c *Client) service(ctx context.Context, v Version, lastEvent string) (context.Context, Service) {
+	svc := Service{Version: v.String(), Extensions: c.opts.Extensions, LastEvent: lastEvent}
+	if c.opts.Beside {
+		ctx = WithService(ctx, svc)
+	}
+	return ctx, svc
+}
+
+// encode makes the method and params of a version.
+func (c *Client) encode(v Version, svc Service, method string, params any) (string, jsonrpc.Raw, error) {
+	if v == V03 {
+		old, ok := names03[method]
+		if !ok {
+			return "", nil, fmt.Errorf("a2a: %s: %w in version 0.3", method, errors.ErrUnsupported)
+		}
+		method, params = old, paramsTo03(params)
+	}
+	raw := jsonrpc.Raw("{}")
+	if params != nil {
+		var err error
+		if raw, err = encode(params); err != nil {
+			return "", nil, err
+		}
+	}
+	if !c.opts.Beside {
+		meta := append(append([]byte(`{"_meta":`), mustEncode(svc.meta())...), ',')
+		if len(raw) == 2 { // {}
+			meta = meta[:len(meta)-1]
+		}
+		raw = append(meta, raw[1:]...)
+	}
+	return method, raw, nil
+}
+
+func decodeResult(v Version, raw jsonrpc.Raw, result any) error {
+	if result == nil {
+		return nil
+	}
+	var err error
+	if v == V03 {
+		err = resultOf03(raw, result)
+	} else {
+		err = raw.Decode(result)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", jsonrpc.ErrBadResponse, err)
+	}
+	return nil
+}
+
+// call makes one call, in the version that the agent speaks, or finds that out with it.
+func (c *Client) call(ctx context.Context, method string, params, result any, p *following) error {
+	v := c.known()
+	err := c.callIn(ctx, v, method, params, result, p)
+	if c.Version() != 0 {
+		return err
+	}
+	if !foreign(err) {
+		if err == nil || isAnswer(err) {
+			c.version.CompareAndSwap(0, uint32(v))
+		}
+		return err
+	}
+	if _, ok := names03[method]; !ok {
+		return err
+	}
+	older := c.callIn(ctx, V03, method, params, result, p)
+	if foreign(older) && !errors.Is(older, jsonrpc.ErrInvalidParams) || older != nil && !isAnswer(older) {
+		return err // it is not about the version
+	}
+	c.version.CompareAndSwap(0, uint32(V03))
+	return older
+}
+
+// foreign reports whether an answer is what agents of another version give, of what was tried with real ones.
+func foreign(err error) bool {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Code {
+	case CodeVersionNotSupported, jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest:
+		return true
+	}
+	return false
+}
+
+// isAnswer reports whether an agent said this.
+func isAnswer(err error) bool {
+	_, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok
+}
+
+func (c *Client) callIn(ctx context.Context, v Version, method string, params, result any, p *following) error {
+	lastEvent := ""
+	if p != nil {
+		p.version = v
+		lastEvent = p.lastEvent()
+	}
+	ctx, svc := c.service(ctx, v, lastEvent)
+	name, raw, err := c.encode(v, svc, method, params)
+	if err != nil {
+		return err
+	}
+	var answer jsonrpc.Raw
+	item := &jsonrpc.Item{Method: name, Params: raw, Result: &answer}
+	if p != nil {
+		item.On = p.on
+	}
+	if err := c.link.Do(ctx, item); err != nil {
+		return err
+	}
+	if p != nil {
+		return p.last(answer)
+	}
+	return decodeResult(v, answer, result)
+}
+
+// wait sleeps, or returns ctx's cause.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

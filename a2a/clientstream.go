@@ -1,0 +1,163 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// Stream sends a message and yields what comes of it as it comes: one Message, or the Task and then its events, until it rests. An error
+// is the last thing it yields. Whoever stops early leaves the stream; the task goes on.
+//
+// A stream that breaks off is taken up again where it was, as [ClientOptions] says; against servers that cannot go on from an event there is
+// another Task then, which has all that was missed.
+func (c *Client) Stream(ctx context.Context, r *SendRequest) iter.Seq2[Event, error] {
+	return c.follow(ctx, MethodStreamSend, c.tenant(r), "", 0, TaskState.Rests)
+}
+
+// Subscribe yields the Task and then its events, until it is over. after, if not 0, is the Seq of the last event that the caller has: a server
+// that keeps events then goes on behind it, without the Task. A stream that breaks off is taken up again.
+func (c *Client) Subscribe(ctx context.Context, taskID string, after int64) iter.Seq2[Event, error] {
+	return c.follow(ctx, MethodSubscribe, &TaskRequest{ID: taskID, Tenant: c.opts.Tenant}, taskID, after, TaskState.Terminal)
+}
+
+// A following is one stream as its reader sees it, over all breaks.
+type following struct {
+	yield   func(Event, error) bool
+	ends    func(TaskState) bool
+	version Version
+	task    string // "" until an event has told
+	seq     int64
+	came    bool // something has, in this try
+	over    bool // nothing more will
+	left    bool // the reader has gone
+}
+
+var errLeft = errors.New("a2a: the reader of the stream has gone")
+
+// errBrokeOff says that a stream ended without saying so.
+var errBrokeOff = errors.New("a2a: the stream broke off")
+
+func (p *following) lastEvent() string {
+	if p.seq == 0 {
+		return ""
+	}
+	return strconv.FormatInt(p.seq, 10)
+}
+
+// on takes one event.
+func (p *following) on(req *jsonrpc.Request) error {
+	if req.Method != MethodStream {
+		return nil
+	}
+	var in struct {
+		Seq      int64       `json:"seq"`
+		Response jsonrpc.Raw `json:"response"`
+	}
+	if err := req.Params.Decode(&in); err != nil {
+		return fmt.Errorf("%w: %w", jsonrpc.ErrBadResponse, err)
+	}
+	return p.take(in.Response, in.Seq)
+}
+
+// last takes the event that the response is, if it is one.
+func (p *following) last(raw jsonrpc.Raw) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	seq := int64(0)
+	if p.seq > 0 {
+		seq = p.seq + 1
+	}
+	return p.take(raw, seq)
+}
+
+func (p *following) take(raw jsonrpc.Raw, seq int64) error {
+	var e Event
+	if err := decodeResult(p.version, raw, &e); err != nil {
+		return err
+	}
+	if e.count() != 1 {
+		return fmt.Errorf("%w: an event has exactly one of task, message, statusUpdate and artifactUpdate", jsonrpc.ErrBadResponse)
+	}
+	p.came = true
+	if seq > 0 && seq <= p.seq && e.Task == nil {
+		return nil // was there before the break
+	}
+	e.Seq = seq
+	if seq > 0 {
+		p.seq = seq
+	}
+	if id := e.TaskID(); id != "" {
+		p.task = id
+	}
+	if e.Message != nil || e.State() != "" && (p.ends(e.State()) || e.State().Terminal()) {
+		p.over = true
+	}
+	if !p.yield(e, nil) {
+		p.left = true
+		return errLeft
+	}
+	return nil
+}
+
+// Pauses before a stream is taken up again.
+const (
+	resumeFirst = 250 * time.Millisecond
+	resumeMost  = 30 * time.Second
+)
+
+func (c *Client) follow(ctx context.Context, method string, params any, task string, after int64, ends func(TaskState) bool) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		p := &following{yield: yield, ends: ends, task: task, seq: after}
+		err := c.call(ctx, method, params, nil, p)
+		pause := resumeFirst
+		for tries := 0; !p.left && !p.over; tries++ {
+			if err == nil {
+				err = errBrokeOff
+			}
+			if p.came {
+				tries, pause, p.came = 0, resumeFirst, false
+			}
+			if tries >= c.opts.Resume || p.task == "" || ctx.Err() != nil || !worthResuming(err) {
+				yield(Event{}, err)
+				return
+			}
+			if e := wait(ctx, pause); e != nil {
+				yield(Event{}, e)
+				return
+			}
+			pause = min(2*pause, resumeMost)
+			err = c.call(ctx, MethodSubscribe, &TaskRequest{ID: p.task, Tenant: c.opts.Tenant}, nil, p)
+			if errors.Is(err, ErrUnsupportedOperation) { // over, or no streams: the task itself tells
+				err = c.fetch(ctx, p)
+			}
+		}
+	}
+}
+
+// fetch yields the task in place of the events that were missed.
+func (c *Client) fetch(ctx context.Context, p *following) error {
+	t, err := c.Task(ctx, &GetTaskRequest{ID: p.task})
+	if err != nil || p.left {
+		return err
+	}
+	p.over = p.over || p.ends(t.Status.State)
+	if !p.yield(Event{Task: t}, nil) {
+		p.left = true
+	}
+	return nil
+}
+
+// worthResuming reports whether a stream may go on after an error: the carrier's, or that it fell behind.
+func worthResuming(err error) bool {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return e.Code == jsonrpc.CodeBusy || e.Code == jsonrpc.CodeShuttingDown || e.Code == jsonrpc.CodeUnavailable
+	}
+	return !errors.Is(err, jsonrpc.ErrClosed) && !errors.Is(err, jsonrpc.ErrBadResponse) && !errors.Is(err, context.Canceled)
+}

@@ -1,0 +1,294 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// A Pusher posts notifications. It is used from many goroutines at once.
+type Pusher interface {
+	// Check refuses a webhook before it is registered. A *jsonrpc.Error goes out.
+	Check(ctx context.Context, c PushConfig) error
+
+	// Push posts one notification, once. An error has it tried again, unless it wraps [ErrPushRefused].
+	Push(ctx context.Context, n Notice) error
+}
+
+// ErrPushRefused says that a notification is not to be tried again.
+var ErrPushRefused = errors.New("a2a: the notification is refused")
+
+// A Notice is one notification.
+type Notice struct {
+	Config  PushConfig
+	Version Version     // in which the webhook was registered, and which Body is in
+	Body    jsonrpc.Raw // an event in v1.0, the whole task in v0.3
+}
+
+// A hook is a webhook of a task. Notifications leave one after the other, in order.
+type hook struct {
+	w       *work
+	config  PushConfig
+	version Version
+	ctx     context.Context
+	stop    context.CancelFunc
+
+	mu      sync.Mutex // guards what follows
+	waiting []jsonrpc.Raw
+	dirty   bool // the whole task is to be sent, in place of what waits
+	busy    bool // somebody sends
+}
+
+// Bounds of a webhook. When more waits, the whole task takes its place.
+const (
+	maxWaiting = 64
+	pushTries  = 6
+	pushPause  = 500 * time.Millisecond // doubled after each try
+)
+
+func newHook(w *work, c PushConfig, v Version) *hook {
+	h := &hook{w: w, config: c, version: v}
+	h.ctx, h.stop = context.WithCancel(w.s.base)
+	return h
+}
+
+// add has an event sent.
+func (h *hook) add(_ Event, raw jsonrpc.Raw) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !h.version.WrapsResults() || len(h.waiting) >= maxWaiting:
+		h.dirty, h.waiting = true, nil
+	case !h.dirty:
+		h.waiting = append(h.waiting, raw)
+	}
+	if !h.busy {
+		h.busy = true
+		h.w.s.goServe(h.send)
+	}
+}
+
+// goServe runs f on a goroutine that Close waits for, unless Close has begun.
+func (s *Server) goServe(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.serving.Go(f)
+	}
+}
+
+// send posts what waits, until nothing does.
+func (h *hook) send() {
+	for {
+		h.mu.Lock()
+		var body jsonrpc.Raw
+		switch {
+		case h.ctx.Err() != nil || !h.dirty && len(h.waiting) == 0:
+			h.busy = false
+			h.mu.Unlock()
+			return
+		case h.dirty:
+			h.dirty = false
+		default:
+			body = h.waiting[0]
+			h.waiting = h.waiting[1:]
+		}
+		h.mu.Unlock()
+		if body == nil {
+			t, _ := h.w.snapshot()
+			if h.version.WrapsResults() {
+				body = mustEncode(Event{Task: &t})
+			} else {
+				body = mustEncode(taskTo03(&t))
+			}
+		}
+		h.post(body)
+	}
+}
+
+// post tries a notification until it is taken, or tried often enough.
+func (h *hook) post(body jsonrpc.Raw) {
+	pause := pushPause
+	for try := 1; ; try++ {
+		err := h.w.s.opts.Push.Push(h.ctx, Notice{h.config, h.version, body})
+		if err == nil || h.ctx.Err() != nil {
+			return
+		}
+		if try == pushTries || errors.Is(err, ErrPushRefused) {
+			h.w.s.report("push of task "+h.w.id, err)
+			return
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-h.ctx.Done():
+			timer.Stop()
+		}
+		pause *= 2
+	}
+}
+
+// checkPush refuses a webhook that cannot be.
+func (c *call) checkPush(ctx context.Context, p *PushConfig) error {
+	if err := c.pushes(); err != nil {
+		return err
+	}
+	if p.URL == "" {
+		return BadParams("url", "is required")
+	}
+	if p.Authentication != nil && p.Authentication.Scheme == "" {
+		return BadParams("authentication.scheme", "is required")
+	}
+	return c.s.opts.Push.Check(ctx, *p)
+}
+
+func (c *call) pushes() error {
+	if !c.s.Card().Capabilities.PushNotifications || c.s.opts.Push == nil {
+		return Fault(ErrPushNotSupported, "")
+	}
+	return nil
+}
+
+// hook registers a webhook, in place of one with the same id.
+func (w *work) hook(ctx context.Context, p PushConfig, v Version) (*PushConfig, error) {
+	p.TaskID = w.id
+	if p.ID == "" {
+		p.ID = newID()
+	}
+	w.order.Lock()
+	defer w.order.Unlock()
+	w.mu.Lock()
+	full := len(w.hooks) >= maxHooks && w.hookLocked(p.ID) < 0
+	w.mu.Unlock()
+	if full {
+		return nil, Fault(errBusy, "The task has too many webhooks", "taskId", w.id, "limit", strconv.Itoa(maxHooks))
+	}
+	if err := w.s.keep(ctx, w, record{Push: &storedPush{p, v.String()}}); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unhookLocked(p.ID)
+	w.hooks = append(w.hooks, newHook(w, p, v))
+	return &p, nil
+}
+
+func (w *work) hookLocked(id string) int {
+	return slices.IndexFunc(w.hooks, func(h *hook) bool { return h.config.ID == id })
+}
+
+func (w *work) unhookLocked(id string) bool {
+	at := w.hookLocked(id)
+	if at < 0 {
+		return false
+	}
+	w.hooks[at].stop()
+	w.hooks = slices.Delete(slices.Clone(w.hooks), at, at+1)
+	return true
+}
+
+func (c *call) createPush(ctx context.Context, p *PushConfig) (any, error) {
+	if err := c.pushes(); err != nil {
+		return nil, err
+	}
+	if p.TaskID == "" {
+		return nil, BadParams("taskId", "is required")
+	}
+	w, err := c.find(p.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkPush(ctx, p); err != nil {
+		return nil, err
+	}
+	return w.hook(ctx, *p, c.v)
+}
+
+// ofTask finds the task of a request about webhooks.
+func (c *call) ofTask(p *PushRequest) (*work, error) {
+	if err := c.pushes(); err != nil {
+		return nil, err
+	}
+	if p.TaskID == "" {
+		return nil, BadParams("taskId", "is required")
+	}
+	return c.find(p.TaskID)
+}
+
+// getPush returns a webhook. In v0.3 its id may be left out, and is that of the task then, or of the only one.
+func (c *call) getPush(p *PushRequest) (any, error) {
+	w, err := c.ofTask(p)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := w.hookLocked(p.ID)
+	switch {
+	case p.ID == "" && c.v == V10:
+		return nil, BadParams("id", "is required")
+	case p.ID == "" && len(w.hooks) > 0:
+		at = max(w.hookLocked(w.id), 0)
+	}
+	if at < 0 {
+		return nil, Fault(ErrTaskNotFound, "Push notification config not found", "taskId", p.TaskID, "id", p.ID)
+	}
+	config := w.hooks[at].config
+	return &config, nil
+}
+
+func (c *call) listPush(p *PushRequest) (any, error) {
+	w, err := c.ofTask(p)
+	if err != nil {
+		return nil, err
+	}
+	from, size := 0, p.PageSize
+	if p.PageToken != "" {
+		if from, err = strconv.Atoi(p.PageToken); err != nil || from < 0 {
+			return nil, BadParams("pageToken", "is none that came from here")
+		}
+	}
+	if size < 0 || size > pageMax {
+		return nil, BadParams("pageSize", "must be from 1 to 100")
+	}
+	if size == 0 {
+		size = pageMax
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	page := &PushPage{Configs: []PushConfig{}}
+	for i, h := range w.hooks {
+		if i >= from && i < from+size {
+			page.Configs = append(page.Configs, h.config)
+		}
+	}
+	if from+size < len(w.hooks) {
+		page.NextPageToken = strconv.Itoa(from + size)
+	}
+	return page, nil
+}
+
+// deletePush removes a webhook; one that is gone already is removed as well.
+func (c *call) deletePush(ctx context.Context, p *PushRequest) (any, error) {
+	w, err := c.ofTask(p)
+	if err != nil {
+		return nil, err
+	}
+	if p.ID == "" {
+		return nil, BadParams("id", "is required")
+	}
+	w.order.Lock()
+	defer w.order.Unlock()
+	w.mu.Lock()
+	gone := w.unhookLocked(p.ID)
+	w.mu.Unlock()
+	if gone {
+		err = w.s.keep(ctx, w, record{NoPush: p.ID})
+	}
+	return deleted{}, err
+}

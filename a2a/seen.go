@@ -1,0 +1,146 @@
+package a2a
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+	"time"
+)
+
+// seen remembers messages by their ids, so that one that is sent twice is worked on once (A2A 1.0.1, section 3.3.1: servers may). The same id
+// with another content is a mistake of the caller.
+type seen struct {
+	keep time.Duration
+
+	mu      sync.Mutex // guards what follows
+	entries map[seenKey]*list.Element
+	order   *list.List // of *seenEntry, oldest first
+}
+
+type seenKey struct{ owner, id string }
+
+// A seenEntry is one message that came, and the task that it went to.
+type seenEntry struct {
+	all   *seen // nil for messages that are not remembered
+	key   seenKey
+	print string // of the content
+	at    time.Time
+	done  chan struct{} // closed when work and err are set
+
+	work *work
+	err  error
+}
+
+// maxSeen bounds the messages that are remembered; past it the oldest is forgotten.
+const maxSeen = 10000
+
+func (s *seen) init(keep time.Duration) {
+	s.keep, s.entries, s.order = keep, map[seenKey]*list.Element{}, list.New()
+}
+
+// fingerprint tells contents apart.
+func fingerprint(m *Message) string {
+	sum := sha256.Sum256(mustEncode(m))
+	return hex.EncodeToString(sum[:16])
+}
+
+// enter notes a message. first tells that nobody has: the caller has it worked on and settles the entry. Otherwise the entry is settled.
+func (s *seen) enter(ctx context.Context, owner string, m *Message) (entry *seenEntry, first bool, err error) {
+	if s.keep < 0 {
+		return &seenEntry{}, true, nil
+	}
+	print := fingerprint(m)
+	entry, first = s.add(seenKey{owner, m.MessageID}, print)
+	if first {
+		return entry, true, nil
+	}
+	if entry.print != print {
+		return entry, false, BadParams("message.messageId", "was used for another message")
+	}
+	select {
+	case <-entry.done:
+		return entry, false, entry.err
+	case <-ctx.Done():
+		return entry, false, context.Cause(ctx)
+	}
+}
+
+func (s *seen) add(key seenKey, print string) (entry *seenEntry, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Now()
+	for e := s.order.Front(); e != nil; e = s.order.Front() {
+		if old := e.Value.(*seenEntry); s.order.Len() < maxSeen && at.Sub(old.at) < s.keep {
+			break
+		}
+		s.removeLocked(e)
+	}
+	if e, ok := s.entries[key]; ok {
+		return e.Value.(*seenEntry), false
+	}
+	entry = &seenEntry{all: s, key: key, print: print, at: at, done: make(chan struct{})}
+	s.entries[key] = s.order.PushBack(entry)
+	return entry, true
+}
+
+func (s *seen) removeLocked(e *list.Element) {
+	delete(s.entries, e.Value.(*seenEntry).key)
+	s.order.Remove(e)
+}
+
+// joined is the task that the message went to.
+func (e *seenEntry) joined() *work {
+	if e == nil {
+		return nil
+	}
+	return e.work
+}
+
+// settle says what came of the message. One that failed may be sent again.
+func (e *seenEntry) settle(w *work, err error) {
+	if e.all == nil {
+		return
+	}
+	e.work, e.err = w, err
+	close(e.done)
+	if err == nil {
+		return
+	}
+	e.all.mu.Lock()
+	defer e.all.mu.Unlock()
+	if at, ok := e.all.entries[e.key]; ok && at.Value == any(e) {
+		e.all.removeLocked(at)
+	}
+}
+
+// A sent is what is stored of an entry.
+type sent struct {
+	ID    string    `json:"id"`
+	Print string    `json:"print"`
+	At    Timestamp `json:"at"`
+}
+
+func (e *seenEntry) mark() *sent {
+	if e == nil || e.all == nil {
+		return nil
+	}
+	return &sent{e.key.id, e.print, Timestamp{e.at}}
+}
+
+// restore notes a message of an earlier process.
+func (s *seen) restore(w *work, mark *sent) {
+	if s.keep < 0 || mark == nil || time.Since(mark.At.Time) > s.keep {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := seenKey{w.owner, mark.ID}
+	if _, ok := s.entries[key]; ok || s.order.Len() >= maxSeen {
+		return
+	}
+	e := &seenEntry{all: s, key: key, print: mark.Print, at: mark.At.Time, done: make(chan struct{}), work: w}
+	close(e.done)
+	s.entries[key] = s.order.PushBack(e)
+}
