@@ -101,7 +101,8 @@ type Client struct {
 	trip    *trip
 	steps   map[string]*step
 	servers map[string]*ServerMetadata
-	regs    map[string]*Registration // by issuer
+	regs    map[string]*Registration // dynamic ones, by issuer
+	bound   map[int]string           // which issuer a configured one without belongs to
 	refused refusal
 }
 
@@ -161,6 +162,7 @@ func (c *Client) start() error {
 		c.steps = make(map[string]*step)
 		c.servers = make(map[string]*ServerMetadata)
 		c.regs = make(map[string]*Registration)
+		c.bound = make(map[int]string)
 	})
 	return c.startErr
 }

@@ -19,9 +19,11 @@ type kept struct {
 	Key   string `json:"key,omitempty"` // PEM
 }
 
-func (c *Client) lastKey() string               { return "issuer " + canonical(c.address) }
-func (c *Client) tokenKey(issuer string) string { return "token " + canonical(c.address) + " " + issuer }
-func registrationKey(issuer string) string      { return "client " + issuer }
+func (c *Client) lastKey() string { return "issuer " + canonical(c.address) }
+func (c *Client) tokenKey(issuer string) string {
+	return "token " + canonical(c.address) + " " + issuer
+}
+func registrationKey(issuer string) string { return "client " + issuer }
 
 // loadJSON reads one entry; ok is false when there is none that can be used.
 func (c *Client) loadJSON(ctx context.Context, key string, v any) (ok bool) {
@@ -100,39 +102,49 @@ func (c *Client) saveSession(ctx context.Context, s *session) error {
 
 // known returns the registration at a server that was made before: configured, or kept.
 func (c *Client) known(ctx context.Context, server *ServerMetadata) (*Registration, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.Registrations {
-		r := &c.Registrations[i]
-		if r.Issuer == server.Issuer {
-			return r, nil
-		}
-	}
-	if r := c.regs[server.Issuer]; r != nil && until(r.Expires, c.now()) {
+	if r := c.configured(server.Issuer); r != nil {
 		return r, nil
 	}
-	for i := range c.Registrations {
-		if r := c.Registrations[i]; r.Issuer == "" && !slices.ContainsFunc(c.bound(), func(b *Registration) bool { return b.ClientID == r.ClientID }) {
-			r.Issuer = server.Issuer // from now on it belongs there
-			c.regs[server.Issuer] = &r
-			return &r, nil
+	c.mu.Lock()
+	r := c.regs[server.Issuer]
+	c.mu.Unlock()
+	if r == nil {
+		r = new(Registration)
+		if !c.loadJSON(ctx, registrationKey(server.Issuer), r) || r.Issuer != server.Issuer || r.ClientID == "" {
+			return nil, &Error{Op: "register", Err: fmt.Errorf("%w: %s", ErrClient, safeText(server.Issuer, 200))}
 		}
+		c.mu.Lock()
+		c.regs[server.Issuer] = r
+		c.mu.Unlock()
 	}
-	var r Registration
-	if c.loadJSON(ctx, registrationKey(server.Issuer), &r) && r.Issuer == server.Issuer && r.ClientID != "" && until(r.Expires, c.now()) {
-		c.regs[server.Issuer] = &r
-		return &r, nil
+	if !r.Expires.IsZero() && !c.now().Before(r.Expires) {
+		return nil, &Error{Op: "register", Err: fmt.Errorf("%w: the secret at %s has ended", ErrClient, safeText(server.Issuer, 200))}
 	}
-	return nil, &Error{Op: "register", Err: fmt.Errorf("%w: %s", ErrClient, safeText(server.Issuer, 200))}
+	return r, nil
 }
 
-// bound lists the registrations that have found their issuer.
-func (c *Client) bound() []*Registration {
-	var list []*Registration
-	for _, r := range c.regs {
-		list = append(list, r)
+// configured returns the registration that was made beforehand for an issuer. One that names none belongs to the first that asks.
+func (c *Client) configured(issuer string) *Registration {
+	for i := range c.Registrations {
+		if c.Registrations[i].Issuer == issuer {
+			return &c.Registrations[i]
+		}
 	}
-	return list
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, r := range c.Registrations {
+		if r.Issuer != "" {
+			continue
+		}
+		if c.bound[i] == "" {
+			c.bound[i] = issuer
+		}
+		if c.bound[i] == issuer {
+			r.Issuer = issuer
+			return &r
+		}
+	}
+	return nil
 }
 
 // redirects are the addresses that users may come back to, as far as they were settled before.
@@ -146,22 +158,22 @@ func (c *Client) redirects(ctx context.Context, server *ServerMetadata) []string
 // register returns how the client is known at a server, in the order of MCP 2025-11-25, Client Registration Approaches: made before, by the
 // address of a document, dynamically. A dynamic one that lacks the redirect address is made anew.
 func (c *Client) register(ctx context.Context, server *ServerMetadata, redirect string, scopes []string) (*Registration, error) {
-	r, err := c.known(ctx, server)
-	if err == nil {
-		if len(r.RedirectURIs) == 0 || slices.Contains(r.RedirectURIs, redirect) {
-			return r, nil
-		}
-		if !c.dynamic(r) {
+	if r := c.configured(server.Issuer); r != nil {
+		if len(r.RedirectURIs) > 0 && !slices.Contains(r.RedirectURIs, redirect) {
 			return nil, &Error{Op: "register", Err: fmt.Errorf("%w: it does not have the address that the user comes back to", ErrClient)}
 		}
+		return r, nil
 	}
 	if c.Document != "" && server.ClientIDMetadataDocument {
 		return &Registration{Issuer: server.Issuer, ClientID: c.Document, AuthMethod: AuthNone}, nil
 	}
+	if r, err := c.known(ctx, server); err == nil && slices.Contains(r.RedirectURIs, redirect) {
+		return r, nil
+	}
 	if c.NoRegistration || server.RegistrationEndpoint == "" {
 		return nil, &Error{Op: "register", Err: ErrClient}
 	}
-	r, err = registerDynamically(ctx, c.web, server, c.About, redirect, scopes)
+	r, err := registerDynamically(ctx, c.web, server, c.About, redirect, scopes)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +184,12 @@ func (c *Client) register(ctx context.Context, server *ServerMetadata, redirect 
 	return r, nil
 }
 
-// dynamic reports whether a registration was made by the program itself.
-func (c *Client) dynamic(r *Registration) bool {
-	return !slices.ContainsFunc(c.Registrations, func(own Registration) bool { return own.ClientID == r.ClientID })
+// unregister drops the dynamic registration at an issuer.
+func (c *Client) unregister(ctx context.Context, issuer string) {
+	c.mu.Lock()
+	delete(c.regs, issuer)
+	c.mu.Unlock()
+	if c.Store != nil {
+		c.report("store", c.Store.Save(ctx, registrationKey(issuer), nil))
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
 // travel runs f for all who need a token, or waits for the trip that is under way. used is the token that did not do; whoever finds
@@ -83,22 +82,17 @@ func (c *Client) renew(ctx context.Context, challenges []Challenge, used *sessio
 		if used != nil && used.first && !used.works.Load() {
 			return nil, c.remember(&Error{Op: "show", Status: 401, Err: ErrRejected})
 		}
+		p, err := c.discover(ctx, challenges, used)
+		if err != nil {
+			return nil, err
+		}
 		if used != nil && used.token.Refresh != "" && (used.works.Load() || !used.token.fresh(c.now())) {
-			p, err := c.discover(ctx, challenges, used)
-			if err != nil {
-				return nil, err
-			}
 			if p.server.Issuer == used.token.Issuer && p.indicator() == used.token.Resource {
 				s, err := c.refresh(ctx, used)
 				if e, ok := errors.AsType[*Error](err); err == nil || !ok || e.Code == "" {
 					return s, err
 				}
 			}
-			return c.grant(ctx, challenges, used, p)
-		}
-		p, err := c.discover(ctx, challenges, used)
-		if err != nil {
-			return nil, err
 		}
 		return c.grant(ctx, challenges, used, p)
 	}, used)
@@ -230,10 +224,14 @@ func (c *Client) grant(ctx context.Context, challenges []Challenge, used *sessio
 	ask := &Ask{Resource: p.indicator(), Scopes: c.scopes(challenges, used, p), Server: p.server, client: c, key: key}
 	t, err := c.Grant.Token(ctx, ask)
 	if err != nil {
-		if e, ok := errors.AsType[*Error](err); ok && e.Code != "" {
-			return nil, c.remember(e)
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Code == "" {
+			return nil, err
 		}
-		return nil, err
+		if e.Code == "invalid_client" {
+			c.unregister(ctx, p.server.Issuer) // a server that forgot us is asked to take us again
+		}
+		return nil, c.remember(e)
 	}
 	if t.Refresh == "" && used != nil && used.token.Issuer == t.Issuer && used.token.Resource == t.Resource && used.key == key {
 		t.Refresh = used.token.Refresh
@@ -347,6 +345,3 @@ func (c *Client) refresh(ctx context.Context, used *session) (*session, error) {
 	t.Issuer, t.Resource, t.ClientID = used.token.Issuer, used.token.Resource, reg.ClientID
 	return &session{token: t, key: used.key}, nil
 }
-
-// until is a time in the words of a deadline that may not exist.
-func until(t time.Time, now time.Time) bool { return t.IsZero() || now.Before(t) }

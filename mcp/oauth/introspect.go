@@ -1,0 +1,128 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/outbound"
+)
+
+// Introspection verifies tokens that say nothing by themselves: the authorization server is asked about each (RFC 7662). Fields are
+// set before the first use.
+type Introspection struct {
+	// Endpoint is where to ask. Required.
+	Endpoint string
+
+	// Issuer is the authorization server, as in principals. Required.
+	Issuer string
+
+	// Audience is who tokens must be for. Required: the resource identifier of the MCP server.
+	Audience string
+
+	// Client is how this server is known there: a secret, or a key.
+	Client Registration
+
+	// Keep is how long an answer "active" is believed without asking again, at most until the token ends. Zero asks each time, so that a
+	// token that was withdrawn is refused at once. At most 10,000 are kept.
+	Keep time.Duration
+
+	once     sync.Once
+	startErr error
+	web      *http.Client
+
+	mu    sync.Mutex // guards what is below
+	known map[string]kenned
+}
+
+type kenned struct {
+	identity *Identity
+	until    time.Time
+}
+
+const maxKenned = 10_000
+
+// Verify asks the authorization server.
+func (v *Introspection) Verify(ctx context.Context, token string) (*Identity, error) {
+	v.once.Do(func() {
+		u, err := parseAddress(v.Endpoint)
+		if err != nil || v.Issuer == "" || v.Audience == "" {
+			v.startErr = errors.New("oauth: Introspection needs Endpoint, Issuer and Audience")
+			return
+		}
+		host := strings.ToLower(u.Hostname())
+		v.web = (&outbound.Policy{Hosts: []string{host}, Loopback: outbound.IsLoopback(host)}).Client()
+	})
+	if v.startErr != nil {
+		return nil, v.startErr
+	}
+	if !isCredential(token) || len(token) > maxJWT {
+		return nil, fmt.Errorf("%w: not a token", ErrToken)
+	}
+	hash := digest(token)
+	now := time.Now()
+	v.mu.Lock()
+	k, ok := v.known[hash]
+	v.mu.Unlock()
+	if ok && now.Before(k.until) {
+		return k.identity, nil
+	}
+	i, err := v.ask(ctx, token)
+	if err != nil || v.Keep <= 0 {
+		return i, err
+	}
+	until := now.Add(v.Keep)
+	if !i.Expires.IsZero() && i.Expires.Before(until) {
+		until = i.Expires
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.known == nil || len(v.known) >= maxKenned {
+		v.known = make(map[string]kenned) // asking again is all that it costs
+	}
+	v.known[hash] = kenned{i, until}
+	return i, nil
+}
+
+func (v *Introspection) ask(ctx context.Context, token string) (*Identity, error) {
+	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
+	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
+	auth := v.Client.auth(&ServerMetadata{Issuer: v.Issuer})
+	if v.Client.ClientID == "" {
+		auth.method = authAbsent
+	}
+	if err := auth.apply(form, header); err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, v.Endpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, errors.New("oauth: introspection: bad endpoint")
+	}
+	r.Header = header
+	resp, err := v.web.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("oauth: introspection: %w", plain(err))
+	}
+	body, err := outbound.Read(resp)
+	if err != nil {
+		return nil, fmt.Errorf("oauth: introspection: %w", plain(err))
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("oauth: introspection: status %d", resp.StatusCode)
+	}
+	var said struct {
+		Active bool `json:"active"`
+	}
+	if err := decode(body, &said); err != nil {
+		return nil, fmt.Errorf("oauth: introspection: %w", err)
+	}
+	if !said.Active {
+		return nil, fmt.Errorf("%w: not active", ErrToken)
+	}
+	return identify(body, v.Issuer, v.Audience, false)
+}
