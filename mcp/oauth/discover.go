@@ -36,24 +36,20 @@ func fetch(ctx context.Context, web *http.Client, address string, v any) error {
 		return errors.New("not an address")
 	}
 	r.Header.Set("Accept", "application/json")
-	resp, err := web.Do(r)
+	resp, err := outbound.Do(web, r)
 	if err != nil {
-		return plain(err)
-	}
-	body, err := outbound.Read(resp)
-	if err != nil {
-		return plain(err)
+		return err
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // "" when it cannot be read
 	switch {
-	case resp.StatusCode/100 == 4:
+	case resp.Status/100 == 4:
 		return errAbsent
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("status %d", resp.StatusCode)
+	case resp.Status != http.StatusOK:
+		return fmt.Errorf("status %d", resp.Status)
 	case strings.HasPrefix(kind, "text/html"):
 		return errAbsent // the page of an application that answers to everything
 	}
-	return decode(body, v)
+	return decode(resp.Body, v)
 }
 
 // resourceMetadata finds what a server says about itself: where the challenge points, else at the well-known places (MCP 2025-11-25,

@@ -104,25 +104,21 @@ func (v *Introspection) ask(ctx context.Context, token string) (*Identity, error
 		return nil, errors.New("oauth: introspection: bad endpoint")
 	}
 	r.Header = header
-	resp, err := v.web.Do(r)
+	resp, err := outbound.Do(v.web, r)
 	if err != nil {
-		return nil, fmt.Errorf("oauth: introspection: %w", plain(err))
+		return nil, fmt.Errorf("oauth: introspection: %w", err)
 	}
-	body, err := outbound.Read(resp)
-	if err != nil {
-		return nil, fmt.Errorf("oauth: introspection: %w", plain(err))
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("oauth: introspection: status %d", resp.StatusCode)
+	if resp.Status != http.StatusOK {
+		return nil, fmt.Errorf("oauth: introspection: status %d", resp.Status)
 	}
 	var said struct {
 		Active bool `json:"active"`
 	}
-	if err := decode(body, &said); err != nil {
+	if err := decode(resp.Body, &said); err != nil {
 		return nil, fmt.Errorf("oauth: introspection: %w", err)
 	}
 	if !said.Active {
 		return nil, fmt.Errorf("%w: not active", ErrToken)
 	}
-	return identify(body, v.Issuer, v.Audience, false)
+	return identify(resp.Body, v.Issuer, v.Audience, false)
 }

@@ -156,7 +156,7 @@ func (r *rawClaims) UnmarshalJSON(text []byte) error {
 // checkHeader refuses JWTs that were made for something else: assertions, logout tokens, proofs (RFC 8725, section 3.11). It returns
 // the ID of the key.
 func checkHeader(token string) (kid string, err error) {
-	sig, err := jose.ParseSigned(token, everyAlgorithm)
+	sig, err := jose.ParseSignedCompact(token, everyAlgorithm)
 	if err != nil || len(sig.Signatures) != 1 {
 		return "", fmt.Errorf("%w: not a signed JWT", ErrToken)
 	}

@@ -65,7 +65,7 @@ var ErrKeys = errors.New("oauth: the issuer's keys cannot be fetched")
 
 // VerifySignature checks the signature of a compact JWS with the key that it names, and returns its payload.
 func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
-	sig, err := jose.ParseSigned(token, everyAlgorithm)
+	sig, err := jose.ParseSignedCompact(token, everyAlgorithm)
 	if err != nil || len(sig.Signatures) != 1 {
 		return nil, errors.New("not a signed JWT")
 	}

@@ -37,7 +37,7 @@ func checkProof(proof, method, address, token, thumbprint string, wantNonce func
 	if len(proof) > maxProof || strings.Count(proof, ".") != 2 {
 		return "", errProof
 	}
-	sig, err := jose.ParseSigned(proof, everyAlgorithm)
+	sig, err := jose.ParseSignedCompact(proof, everyAlgorithm)
 	if err != nil || len(sig.Signatures) != 1 {
 		return "", errProof
 	}

@@ -188,21 +188,17 @@ func registerDynamically(ctx context.Context, web *http.Client, server *ServerMe
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")
-	resp, err := web.Do(r)
+	resp, err := outbound.Do(web, r)
 	if err != nil {
-		return nil, &Error{Op: op, Err: plain(err)}
-	}
-	text, err := outbound.Read(resp)
-	if err != nil {
-		return nil, &Error{Op: op, Status: resp.StatusCode, Err: plain(err)}
+		return nil, &Error{Op: op, Err: err}
 	}
 	var a registered
-	readErr := decode(text, &a)
-	if resp.StatusCode/100 != 2 || a.Error != "" {
-		return nil, &Error{Op: op, Status: resp.StatusCode, Code: safeText(a.Error, 64), Description: safeText(a.Description, 200)}
+	readErr := decode(resp.Body, &a)
+	if resp.Status/100 != 2 || a.Error != "" {
+		return nil, &Error{Op: op, Status: resp.Status, Code: safeText(a.Error, 64), Description: safeText(a.Description, 200)}
 	}
 	if readErr != nil || a.ClientID == "" {
-		return nil, &Error{Op: op, Status: resp.StatusCode, Err: errors.New("the answer holds no client_id")}
+		return nil, &Error{Op: op, Status: resp.Status, Err: errors.New("the answer holds no client_id")}
 	}
 	reg := &Registration{Issuer: server.Issuer, ClientID: a.ClientID, Secret: a.Secret, AuthMethod: a.AuthMethod, RedirectURIs: a.RedirectURIs}
 	if reg.AuthMethod == "" {

@@ -158,20 +158,16 @@ func post(ctx context.Context, web *http.Client, op, endpoint string, form url.V
 			return nil, &Error{Op: op, Err: errors.New("bad endpoint")}
 		}
 		r.Header = header
-		resp, err := web.Do(r)
+		resp, err := outbound.Do(web, r)
 		if err != nil {
-			return nil, &Error{Op: op, Err: plain(err)}
+			return nil, &Error{Op: op, Err: err}
 		}
 		nonces.keep(endpoint, resp.Header)
-		body, err := outbound.Read(resp)
-		if err != nil {
-			return nil, &Error{Op: op, Status: resp.StatusCode, Err: plain(err)}
-		}
 		var a answer
-		readErr := decode(body, &a)
-		if resp.StatusCode/100 == 2 && a.Error == "" {
+		readErr := decode(resp.Body, &a)
+		if resp.Status/100 == 2 && a.Error == "" {
 			if readErr != nil {
-				return nil, &Error{Op: op, Status: resp.StatusCode, Err: readErr}
+				return nil, &Error{Op: op, Status: resp.Status, Err: readErr}
 			}
 			return &a, nil
 		}
@@ -181,16 +177,8 @@ func post(ctx context.Context, web *http.Client, op, endpoint string, form url.V
 		if readErr != nil {
 			a = answer{}
 		}
-		return nil, &Error{Op: op, Status: resp.StatusCode, Code: safeText(a.Error, 64), Description: safeText(a.Description, 200)}
+		return nil, &Error{Op: op, Status: resp.Status, Code: safeText(a.Error, 64), Description: safeText(a.Description, 200)}
 	}
-}
-
-// plain takes the address out of an error of net/http: the query of one may hold secrets.
-func plain(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
 }
 
 // safeText returns a peer's text for people: printable ASCII, bounded.

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// MaxBody bounds what [Read] takes of an answer, in bytes.
+	// MaxBody bounds what [Do] takes of an answer, in bytes.
 	MaxBody = 1 << 20
 
 	dialTime     = 5 * time.Second
@@ -34,7 +34,7 @@ const (
 // ErrForbidden is what requests to places end with that no peer may name.
 var ErrForbidden = errors.New("outbound: a place that is not to be reached on a peer's word")
 
-// ErrTooLarge is what [Read] ends with past [MaxBody].
+// ErrTooLarge is what [Do] ends with past [MaxBody].
 var ErrTooLarge = errors.New("outbound: the answer is too large")
 
 // A Policy says what may be reached besides public addresses by https. The zero value adds nothing.
@@ -194,12 +194,34 @@ func IsPublic(ip netip.Addr) bool {
 	return true
 }
 
-// Read reads the body of an answer, at most [MaxBody], and closes it.
-func Read(r *http.Response) ([]byte, error) {
-	defer r.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
-	if err == nil && len(body) > MaxBody {
+// An Answer is what came back, whole.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Do sends r and reads the answer, of which the body is at most [MaxBody]. Its errors do not show the address, whose query may hold secrets.
+func Do(c *http.Client, r *http.Request) (*Answer, error) {
+	resp, err := c.Do(r)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
+	if err != nil {
+		return nil, plain(err)
+	}
+	if len(body) > MaxBody {
 		return nil, ErrTooLarge
 	}
-	return body, err
+	return &Answer{resp.StatusCode, resp.Header, body}, nil
+}
+
+// plain takes the address out of an error of net/http.
+func plain(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
 }
