@@ -22,7 +22,8 @@ type Tap func(Frame)
 // tapped shows the payloads of a carrier to a Tap.
 type tapped struct {
 	jsonrpc.Transport
-	tap Tap
+	tap   Tap
+	shown bool // the burst of the next Write was shown by a TryWrite
 }
 
 // withTap is t, shown to tap if there is one.
@@ -30,7 +31,7 @@ func withTap(t jsonrpc.Transport, tap Tap) jsonrpc.Transport {
 	if tap == nil {
 		return t
 	}
-	return &tapped{t, tap}
+	return &tapped{Transport: t, tap: tap}
 }
 
 func (t *tapped) Read() (payload []byte, more bool, err error) {
@@ -42,10 +43,23 @@ func (t *tapped) Read() (payload []byte, more bool, err error) {
 }
 
 func (t *tapped) Write(b jsonrpc.Burst) error {
+	if !t.shown {
+		t.show(b)
+	}
+	t.shown = false
+	return t.Transport.Write(b)
+}
+
+func (t *tapped) TryWrite(b jsonrpc.Burst) bool {
+	t.show(b) // before: its answer must not be shown first
+	t.shown = !t.Transport.TryWrite(b)
+	return !t.shown
+}
+
+func (t *tapped) show(b jsonrpc.Burst) {
 	for payload := range b.All() {
 		t.tap(Frame{Time: time.Now(), Out: true, Payload: payload})
 	}
-	return t.Transport.Write(b)
 }
 
 // answeringTo is a, shown to tap if there is one: over HTTP, where each payload is answered by itself.

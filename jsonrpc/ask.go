@@ -53,6 +53,7 @@ type waiter struct {
 	result  []byte
 	timed   bool // has a deadline
 	streams bool // wants the notifications about it
+	alone   bool // no other call waited when it began
 
 	// Guarded by the Asker's mu.
 	waiting bool   // is in the table
@@ -151,7 +152,11 @@ func (k *Asker) do(ctx context.Context, s Sink, id ID, method string, params, re
 		return err
 	}
 	b.bytes = append(w.id.Append(b.bytes), '}')
-	err = s.Send(ctx, b.bytes)
+	if o, ok := s.(*outbox); ok && w.alone {
+		err = o.sendAlone(ctx, b.bytes)
+	} else {
+		err = s.Send(ctx, b.bytes)
+	}
 	b.free()
 	if err != nil && k.take(w) {
 		k.free(w)
@@ -180,6 +185,7 @@ func (k *Asker) reserve(ctx context.Context, id ID, method string, streams bool)
 	}
 	w := k.spareWaiter()
 	w.streams, w.timed = streams, timed
+	w.alone = k.count == 0
 	if id.IsZero() {
 		k.place(w)
 	} else {

@@ -155,8 +155,8 @@ func (c *Conn) over(handlers context.Context, err error) error {
 	return c.cause
 }
 
-// read takes payloads from the transport until it ends. It never writes and never waits for a handler: what that
-// waits for may come down the same road.
+// read takes payloads from the transport until it ends. It never waits, neither for a write nor for a handler: what they
+// wait for may come down the same road.
 func (c *Conn) read(ctx context.Context) error {
 	for {
 		payload, more, err := c.t.Read()
@@ -211,7 +211,7 @@ func (c *Conn) release() error {
 		b.free()
 		return nil
 	}
-	if !c.out.give(b) {
+	if !c.out.now(b) && !c.out.give(b) {
 		return ErrSlowPeer // more answers wait than the peer reads
 	}
 	return nil
@@ -386,7 +386,11 @@ func (c *Conn) putBack(j *job) {
 
 // send queues an answer. A handler waits for room like everybody, but not for its context, which may have ended.
 func (c *Conn) send(out []byte) {
-	if err := c.out.Send(context.Background(), out); err != nil && !errors.Is(err, ErrClosed) {
+	put := c.out.Send
+	if c.active.Load() == 1 { // this one
+		put = c.out.sendAlone
+	}
+	if err := put(context.Background(), out); err != nil && !errors.Is(err, ErrClosed) {
 		c.report("dropped", fmt.Errorf("jsonrpc: an answer could not be sent: %w", err))
 	}
 }

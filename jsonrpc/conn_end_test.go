@@ -53,6 +53,8 @@ func (s *scripted) Write(b Burst) error {
 	return nil
 }
 
+func (s *scripted) TryWrite(Burst) bool { return false }
+
 func (s *scripted) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return nil

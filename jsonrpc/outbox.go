@@ -8,7 +8,8 @@ import (
 )
 
 // An outbox is what goes out on a Transport: payloads in the order they were put, written in bursts by a goroutine that lives only
-// while there is something to write. Whoever puts waits for room, never for a write.
+// while there is something to write. Whoever puts waits for room, never for a write. What comes alone is written at once, as far as
+// that goes without waiting.
 type outbox struct {
 	t           Transport
 	maxMessages int
@@ -33,6 +34,17 @@ func (o *outbox) Send(ctx context.Context, payload []byte) error {
 		return nil
 	}
 	return o.waitPut(ctx, payload)
+}
+
+// sendAlone is Send for a message that nothing else is expected to follow: a goroutine to write it would cost as much as the message.
+func (o *outbox) sendAlone(ctx context.Context, payload []byte) error {
+	b := bursts.Get().(*Burst)
+	b.Add(payload)
+	if o.now(b) {
+		return nil
+	}
+	b.free()
+	return o.Send(ctx, payload)
 }
 
 // bursts are shared by all connections: one with nothing to write holds none.
@@ -70,6 +82,30 @@ func (o *outbox) give(b *Burst) bool {
 	return true
 }
 
+// now sends b and takes it, or does nothing and reports false if something else is on its way. It never waits: what cannot be
+// written without is left to the writer.
+func (o *outbox) now(b *Burst) bool {
+	o.mu.Lock()
+	if o.err != nil || o.writing {
+		o.mu.Unlock()
+		return false
+	}
+	o.writing = true
+	o.busy, o.flying = len(b.Bytes), len(b.Ends)
+	o.mu.Unlock()
+	if !o.t.TryWrite(*b) {
+		go o.writeFrom(b)
+		return true
+	}
+	b.free()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.written() {
+		o.spawn()
+	}
+	return true
+}
+
 // full reports whether n bytes more pass the bound. The lock is held.
 func (o *outbox) full(n int) bool {
 	waiting := o.busy
@@ -83,11 +119,15 @@ func (o *outbox) full(n int) bool {
 func (o *outbox) wake() {
 	if !o.writing {
 		o.writing = true
-		if o.writer == nil {
-			o.writer = o.write // made once: each go of a method is an allocation
-		}
-		go o.writer()
+		o.spawn()
 	}
+}
+
+func (o *outbox) spawn() {
+	if o.writer == nil {
+		o.writer = o.write // made once: each go of a method is an allocation
+	}
+	go o.writer()
 }
 
 // tryPut queues payload if there is room and nothing has failed.
@@ -142,13 +182,7 @@ func (o *outbox) write() {
 	for {
 		runtime.Gosched()
 		o.mu.Lock()
-		o.busy, o.flying = 0, 0
-		if o.room != nil {
-			close(o.room)
-			o.room = nil
-		}
-		if o.next == nil || len(o.next.Ends) == 0 || o.err != nil {
-			o.rest()
+		if !o.written() {
 			o.mu.Unlock()
 			return
 		}
@@ -156,22 +190,40 @@ func (o *outbox) write() {
 		o.next = nil
 		o.busy, o.flying = len(burst.Bytes), len(burst.Ends)
 		o.mu.Unlock()
-
-		err := o.t.Write(*burst)
-		burst.free()
-		if err != nil {
-			o.failed(err)
-		}
+		o.send(burst)
 	}
 }
 
-// rest ends the writer. The lock is held.
-func (o *outbox) rest() {
+// writeFrom is the writer that begins with what now could not send.
+func (o *outbox) writeFrom(b *Burst) {
+	o.send(b)
+	o.write()
+}
+
+func (o *outbox) send(b *Burst) {
+	err := o.t.Write(*b)
+	b.free()
+	if err != nil {
+		o.failed(err)
+	}
+}
+
+// written notes that a write has ended and reports whether there is more; if not, the writer has ended too. The lock is held.
+func (o *outbox) written() bool {
+	o.busy, o.flying = 0, 0
+	if o.room != nil {
+		close(o.room)
+		o.room = nil
+	}
+	if o.next != nil && len(o.next.Ends) > 0 && o.err == nil {
+		return true
+	}
 	o.writing = false
 	if o.empty != nil {
 		close(o.empty)
 		o.empty = nil
 	}
+	return false
 }
 
 // flush waits until everything that was put is written.

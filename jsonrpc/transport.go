@@ -15,6 +15,11 @@ type Transport interface {
 	// change white space in b and keeps nothing of it. A peer that does not read ends it by the transport's own timeout.
 	Write(b Burst) error
 
+	// TryWrite is Write that never waits, for whoever must not: the goroutine that reads. It reports whether all of b is sent. If not, a part
+	// of it may be; the next Write gets the same burst, sends what is left, and returns the error if there was one. It is
+	// always right to send nothing and return false. A type that wraps a Transport to see what is written needs a TryWrite too.
+	TryWrite(b Burst) bool
+
 	// Close is the interrupt for both, and final.
 	Close() error
 }

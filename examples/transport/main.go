@@ -41,6 +41,9 @@ func (p prefixed) Read() (payload []byte, more bool, err error) {
 }
 
 // Write sends all messages of the burst in one go.
+// TryWrite may always leave it to Write.
+func (p prefixed) TryWrite(jsonrpc.Burst) bool { return false }
+
 func (p prefixed) Write(b jsonrpc.Burst) error {
 	var out []byte
 	for payload := range b.All() {

@@ -48,6 +48,9 @@ func (t tapped) Read() ([]byte, bool, error) {
 	return payload, more, err
 }
 
+// TryWrite leaves it to Write, which shows it.
+func (t tapped) TryWrite(jsonrpc.Burst) bool { return false }
+
 func (t tapped) Write(b jsonrpc.Burst) error {
 	for payload := range b.All() {
 		t.tap(true, payload)

@@ -34,6 +34,7 @@ type Transport struct {
 	in, out *lane
 	read    batch // what Read hands out, one by one
 	next    int   // the index in read.ends of the next payload
+	begun   int   // how many payloads of a burst TryWrite has sent, for Write to go on
 }
 
 // Pipe makes two connected ends.
@@ -74,11 +75,25 @@ func (t *Transport) Read() (payload []byte, more bool, err error) {
 
 // Write copies all payloads of b to the other end and waits for room there.
 func (t *Transport) Write(b jsonrpc.Burst) error {
-	err := t.out.put(b)
+	err := t.out.put(b, t.begun)
+	t.begun = 0
 	if err != nil {
 		_ = t.Close() // part of b may be gone: nothing can follow it
 	}
 	return err
+}
+
+// TryWrite copies as many payloads of b as there is room for.
+func (t *Transport) TryWrite(b jsonrpc.Burst) bool {
+	n, err := t.out.add(b, 0, 0)
+	if n > 0 {
+		signal(t.out.arrived)
+	}
+	if err != nil || n < len(b.Ends) {
+		t.begun = n
+		return false
+	}
+	return true
 }
 
 // Close ends both directions. What was written before can still be read at the other end.
@@ -184,10 +199,14 @@ func (l *lane) waiting() bool {
 	return len(l.batch.ends) > 0 && l.batch.ends[0].tooLarge == 0
 }
 
-// put adds the payloads, as many at a time as there is room for.
-func (l *lane) put(b jsonrpc.Burst) error {
+// put adds the payloads from the one with index next, as many at a time as there is room for.
+func (l *lane) put(b jsonrpc.Burst, next int) error {
 	var timeout <-chan time.Time
-	for start, next := 0, 0; next < len(b.Ends); {
+	start := 0
+	if next > 0 {
+		start = b.Ends[next-1]
+	}
+	for next < len(b.Ends) {
 		n, err := l.add(b, start, next)
 		if err != nil {
 			return err

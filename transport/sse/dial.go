@@ -215,6 +215,9 @@ func (t *clientSide) Write(b jsonrpc.Burst) error {
 	return nil
 }
 
+// TryWrite sends nothing: a POST waits for its answer.
+func (t *clientSide) TryWrite(jsonrpc.Burst) bool { return false }
+
 func (t *clientSide) send(payload []byte) error {
 	ctx, cancel := context.WithTimeoutCause(t.ctx, t.timeout, jsonrpc.ErrSlowPeer)
 	defer cancel()

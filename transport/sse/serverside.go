@@ -44,6 +44,9 @@ func (s *serverSide) Write(b jsonrpc.Burst) error {
 	return fmt.Errorf("sse: %w", err)
 }
 
+// TryWrite sends nothing: an HTTP response cannot be asked whether a write would wait.
+func (s *serverSide) TryWrite(jsonrpc.Burst) bool { return false }
+
 // Close ends the conversation for both sides of it. The stream itself ends when Serve returns.
 func (s *serverSide) Close() error {
 	s.line.end(fmt.Errorf("sse: %w", jsonrpc.ErrClosed))

@@ -222,6 +222,9 @@ func (c *Child) Read() (payload []byte, more bool, err error) {
 	return nil, false, c.why(err)
 }
 
+// TryWrite sends a burst to the child as far as its pipe has room.
+func (c *Child) TryWrite(b jsonrpc.Burst) bool { return c.t.TryWrite(b) }
+
 // Write sends a burst to the child.
 func (c *Child) Write(b jsonrpc.Burst) error {
 	err := c.t.Write(b)

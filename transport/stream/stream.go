@@ -59,6 +59,7 @@ type Transport struct {
 	out     sink
 	framing framing
 
+	begun int   // how much of a burst TryWrite has sent, for Write to go on
 	ahead frame // what stands behind the payload that Read returned last
 	end   error // what ended reading; all later reads return it
 
@@ -210,7 +211,8 @@ func (t *Transport) Write(b jsonrpc.Burst) error {
 		return nil
 	}
 	p, own := t.framing.encode(b)
-	err := t.out.send(p)
+	err := t.out.send(p[t.begun:])
+	t.begun = 0
 	own.free()
 	if err == nil {
 		return nil
@@ -224,6 +226,21 @@ func (t *Transport) Write(b jsonrpc.Burst) error {
 		return fmt.Errorf("stream: write: %w", jsonrpc.ErrClosed)
 	}
 	return fmt.Errorf("stream: write: %w", err)
+}
+
+// TryWrite sends b as far as that goes without waiting, and nothing on what cannot be asked. See [jsonrpc.Transport].
+func (t *Transport) TryWrite(b jsonrpc.Burst) bool {
+	if t.out.raw == nil {
+		return false
+	}
+	p, own := t.framing.encode(b)
+	defer own.free()
+	n, err := t.out.raw.write(p)
+	if err != nil || n < len(p) {
+		t.begun = n
+		return false
+	}
+	return true
 }
 
 // Close closes the stream below. It returns what that returned, each time. A peer that was told why it is hung up on gets

@@ -21,6 +21,7 @@ var rules = []rule{
 	{"reads and writes at the same time", nil, checkDuplex},
 	{"a Read that waits holds up no Write", nil, checkPingPong},
 	{"both write before either reads", buffered, checkBothWrite},
+	{"TryWrite never waits", nil, checkTry},
 	{"the largest message passes", limited, checkLargest},
 	{"a message over the limit", limited, checkTooLarge},
 	{"Close unblocks Read", nil, checkCloseRead},
@@ -297,6 +298,67 @@ func checkBothWrite(e *env) error {
 		if err := errors.Join(errA, errB); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkTry fills the way to a peer that does not read, and then has Write go on where TryWrite stopped.
+func checkTry(e *env) error {
+	const most = 64 << 20 // there is no such room
+	size := 50_000
+	if limit := e.o.limit(); limit > 0 {
+		size = min(size, limit)
+	}
+	a, b := e.pipe()
+	var out jsonrpc.Burst
+	sent, bytes := 0, 0
+	for {
+		out = jsonrpc.Burst{}
+		for range 3 {
+			out.Add(sized(size, sent))
+			sent++
+		}
+		if !a.TryWrite(out) {
+			break
+		}
+		if bytes += len(out.Bytes); bytes > most {
+			return fmt.Errorf("TryWrite has sent %d bytes that nobody read", bytes)
+		}
+	}
+	write := func() error {
+		if err := a.Write(out); err != nil {
+			return fmt.Errorf("Write of what TryWrite began: %w", err)
+		}
+		for n := range 100 {
+			out := burst(numbered(n))
+			if a.TryWrite(out) {
+				continue
+			}
+			if err := a.Write(out); err != nil {
+				return fmt.Errorf("Write of what TryWrite left, %d: %w", n, err)
+			}
+		}
+		return nil
+	}
+	read := func() error {
+		for n := range sent {
+			if _, err := expect(b, sized(size, n)); err != nil {
+				return fmt.Errorf("payload %d: %w", n, err)
+			}
+		}
+		for n := range 100 {
+			if _, err := expect(b, numbered(n)); err != nil {
+				return fmt.Errorf("payload %d behind those: %w", n, err)
+			}
+		}
+		return nil
+	}
+	if err := all(write, read); err != nil {
+		return err
+	}
+	_ = a.Close()
+	if a.TryWrite(burst(numbered(1))) {
+		return errors.New("TryWrite after Close = true")
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type bent struct {
 	jsonrpc.Transport
 	read  func(jsonrpc.Transport) ([]byte, bool, error)
 	write func(jsonrpc.Transport, jsonrpc.Burst) error
+	try   func(jsonrpc.Transport, jsonrpc.Burst) bool
 	close func(jsonrpc.Transport) error
 }
 
@@ -38,6 +39,16 @@ func (t *bent) Write(b jsonrpc.Burst) error {
 		return t.write(t.Transport, b)
 	}
 	return t.Transport.Write(b)
+}
+
+func (t *bent) TryWrite(b jsonrpc.Burst) bool {
+	switch {
+	case t.try != nil:
+		return t.try(t.Transport, b)
+	case t.write != nil:
+		return false
+	}
+	return t.Transport.TryWrite(b)
 }
 
 func (t *bent) Close() error {
@@ -167,6 +178,17 @@ var faults = []struct {
 		_, _, err := t.Read() // as if it waited for a receipt
 		return err
 	})},
+	{rule: "TryWrite never waits", bend: func(t jsonrpc.Transport) jsonrpc.Transport {
+		return &bent{Transport: t, try: func(jsonrpc.Transport, jsonrpc.Burst) bool { return true }}
+	}},
+	{rule: "TryWrite never waits", bend: func(t jsonrpc.Transport) jsonrpc.Transport {
+		return &bent{Transport: t, try: func(t jsonrpc.Transport, b jsonrpc.Burst) bool { // and Write begins anew
+			if len(b.Ends) == 1 {
+				_ = t.Write(b)
+			}
+			return false
+		}}
+	}},
 	{rule: "the largest message passes", o: &stream.Options{MaxMessage: 4<<20 - 1}},
 	{rule: "a message over the limit", o: &stream.Options{MaxMessage: -1}},
 	{rule: "a message over the limit", o: &stream.Options{MaxSkip: 100}},

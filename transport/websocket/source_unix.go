@@ -22,17 +22,24 @@ type source struct {
 }
 
 func (s *source) init(conn net.Conn) {
+	s.raw = rawOf(conn)
+	s.try = s.receive
+}
+
+// rawOf returns nil for what is no socket.
+func rawOf(conn net.Conn) syscall.RawConn {
+	var raw syscall.RawConn
 	var err error
 	switch c := conn.(type) { // not syscall.Conn: a type that wraps a socket may see to the bytes itself
 	case *net.TCPConn:
-		s.raw, err = c.SyscallConn()
+		raw, err = c.SyscallConn()
 	case *net.UnixConn:
-		s.raw, err = c.SyscallConn()
+		raw, err = c.SyscallConn()
 	}
 	if err != nil {
-		s.raw = nil
+		return nil
 	}
-	s.try = s.receive
+	return raw
 }
 
 // read puts bytes behind those of in.
@@ -78,4 +85,53 @@ func (s *source) receive(fd uintptr) bool {
 		b.giveBack()
 		return true
 	}
+}
+
+// A sink writes what goes without waiting, on a TCP or Unix socket.
+type sink struct {
+	raw  syscall.RawConn
+	step func(fd uintptr) bool // made once, as source's
+
+	p   []byte
+	n   int
+	err error
+}
+
+func (s *sink) init(conn net.Conn) {
+	s.raw = rawOf(conn)
+	s.step = s.transmit
+}
+
+// can reports whether try ever sends anything.
+func (s *sink) can() bool { return s.raw != nil }
+
+// try writes as much of p as fits without waiting, and returns how much that was.
+func (s *sink) try(p []byte) (int, error) {
+	if s.raw == nil || len(p) == 0 {
+		return 0, nil
+	}
+	s.p, s.n, s.err = p, 0, nil
+	err := s.raw.Write(s.step)
+	s.p = nil
+	if err == nil {
+		err = s.err
+	}
+	return s.n, err
+}
+
+func (s *sink) transmit(fd uintptr) bool {
+	for s.n < len(s.p) {
+		n, err := syscall.Write(int(fd), s.p[s.n:])
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
+			return true
+		case err != nil:
+			s.err = os.NewSyscallError("write", err)
+			return true
+		default:
+			s.n += n
+		}
+	}
+	return true
 }

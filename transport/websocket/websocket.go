@@ -106,8 +106,11 @@ type Transport struct {
 	heard   atomic.Bool // bytes have come since the last ping
 	over    atomic.Bool // cause is set; for Read, without the lock
 
-	turn chan struct{} // full while somebody writes to conn; its holder owns torn
-	torn bool          // a frame was cut off, so none can follow
+	turn  chan struct{} // full while somebody writes to conn; its holder owns what follows
+	torn  bool          // a frame was cut off, so none can follow
+	out   sink
+	begun bool   // TryWrite has sent a part of the burst that the next Write gets
+	rest  []byte // and this is what is left of it
 
 	mu       sync.Mutex // guards what follows
 	controls []control  // wait for the next write
@@ -135,6 +138,7 @@ func newTransport(conn net.Conn, client bool, o *Options, protocol string, rest 
 		goodbye:  farewell{kind: asking, code: CloseNormal},
 	}
 	t.in.init(conn, rest)
+	t.out.init(conn)
 	t.keepAlive()
 	return t
 }

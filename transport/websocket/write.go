@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,9 @@ func (t *Transport) Write(b jsonrpc.Burst) error {
 	if err != nil {
 		return err
 	}
+	if t.begun { // the rest of b goes in front of all else
+		t.begun, b = false, jsonrpc.Burst{}
+	}
 
 	out := t.writer(len(b.Bytes) + maxHeader*(len(b.Ends)+len(waiting)) + maxControl*len(waiting))
 	defer out.lent.giveBack()
@@ -31,7 +35,45 @@ func (t *Transport) Write(b jsonrpc.Burst) error {
 		out.frame(opText, payload)
 	}
 	out.flush()
+	if out.err == nil && t.rest != nil {
+		return t.send(nil)
+	}
 	return out.err
+}
+
+// TryWrite sends b if it fits into one buffer and nothing else is being written, as far as that goes without waiting. On TLS and other
+// connections that are no sockets it sends nothing.
+func (t *Transport) TryWrite(b jsonrpc.Burst) bool {
+	size := len(b.Bytes) + maxHeader*(len(b.Ends)+1)
+	if !t.out.can() || size > writeSize {
+		return false
+	}
+	select {
+	case t.turn <- struct{}{}:
+	default:
+		return false
+	}
+	defer func() { <-t.turn }()
+	t.mu.Lock()
+	busy := t.ending || len(t.controls) > 0
+	t.mu.Unlock()
+	if busy || t.rest != nil {
+		return false
+	}
+	out := t.writer(size)
+	defer out.lent.giveBack()
+	for payload := range b.All() {
+		out.frame(opText, payload)
+	}
+	p := out.lent.bytes[:out.used]
+	n, err := t.out.try(p)
+	if err == nil && n == len(p) {
+		return true
+	}
+	if n > 0 {
+		t.begun, t.rest = true, bytes.Clone(p[n:]) // the frames cannot be made again: their masks are random
+	}
+	return false
 }
 
 // A writer collects frames in a lent buffer and sends them when it is full or flushed. It belongs to the holder of the turn.
@@ -91,12 +133,18 @@ func (w *writer) send(p []byte) {
 	}
 }
 
-// send writes p to the network, by the holder of the turn. When it fails the connection is over.
+// send writes p to the network, by the holder of the turn, behind what TryWrite has left. When it fails the connection is over.
 func (t *Transport) send(p []byte) error {
-	if t.settings.write > 0 {
-		_ = t.conn.SetWriteDeadline(time.Now().Add(t.settings.write)) // a connection without deadlines has no bound
+	if rest := t.rest; rest != nil {
+		t.rest = nil
+		if err := t.send(rest); err != nil {
+			return err
+		}
 	}
-	_, err := t.conn.Write(p)
+	n, err := t.out.try(p) // nearly always all of it, and no deadline has to be set
+	if err == nil && n < len(p) {
+		err = t.wait(p[n:])
+	}
 	if err == nil {
 		return nil
 	}
@@ -108,6 +156,16 @@ func (t *Transport) send(p []byte) error {
 	defer t.mu.Unlock()
 	_ = t.partLocked(farewell{kind: abrupt}, fmt.Errorf("websocket: write: %w", err)) // an earlier cause holds
 	return t.whyLocked()
+}
+
+// wait writes p, which is more than the kernel has room for.
+func (t *Transport) wait(p []byte) error {
+	if t.settings.write > 0 {
+		_ = t.conn.SetWriteDeadline(time.Now().Add(t.settings.write)) // a connection without deadlines has no bound
+		defer func() { _ = t.conn.SetWriteDeadline(time.Time{}) }()   // the next try is not to be late
+	}
+	_, err := t.conn.Write(p)
+	return err
 }
 
 // A control is a ping or a pong that waits to be written.
