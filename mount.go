@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
@@ -18,13 +17,9 @@ type Mount struct {
 	// Handler answers what is no WebSocket. Nil: that is 404.
 	Handler http.Handler
 
-	// Converse sets up each conversation at this path, before its first message: on a WebSocket, and on the event stream of
-	// Messages. The function that it returns, if any, is called when the conversation is over. Nil: there are none.
+	// Converse sets up each conversation on a WebSocket at this path, before its first message. The function that it returns,
+	// if any, is called when the conversation is over. Nil: there are no WebSockets.
 	Converse func(*jsonrpc.Conn) (over func())
-
-	// Messages makes the path an event stream: a GET opens a conversation, in which the client speaks by POSTs to the path
-	// Messages (MCP 2024-11-05, Transports). It needs Converse. Empty: it is none.
-	Messages string
 
 	// Drain is called when the address stops, beside Handler: it refuses new work, ends what would go on by itself, such as
 	// open streams, and waits for the rest until ctx ends. Nil: there is nothing to do.
@@ -35,24 +30,15 @@ type Mount struct {
 func (w *web) mount() error {
 	w.mounts = make(map[string]http.Handler)
 	for path, m := range w.listener.Mounts {
-		handlers := map[string]http.Handler{path: m.Handler}
 		switch {
-		case m.Messages != "" && m.Converse == nil:
-			return fmt.Errorf("parley: mount %s: Messages without Converse", path)
-		case m.Messages != "":
-			pair := &sse.Pair{Messages: m.Messages, MaxMessage: w.listener.MaxMessage, Serve: w.servePair(m.Converse)}
-			handlers[path], handlers[m.Messages] = pair, pair
+		case !strings.HasPrefix(path, "/") || m.Handler == nil && m.Converse == nil:
+			return fmt.Errorf("parley: mount %q: a path begins with /, and something answers there", path)
+		case path == w.endpoint:
+			return fmt.Errorf("parley: mount %s: the path is taken", path)
 		case m.Converse != nil:
-			handlers[path] = w.upgrading(m)
-		}
-		for path, h := range handlers {
-			if !strings.HasPrefix(path, "/") || h == nil {
-				return fmt.Errorf("parley: mount %q: a path begins with /, and something answers there", path)
-			}
-			if w.mounts[path] != nil || path == w.endpoint {
-				return fmt.Errorf("parley: mount %s: the path is taken", path)
-			}
-			w.mounts[path] = h
+			w.mounts[path] = w.upgrading(m)
+		default:
+			w.mounts[path] = m.Handler
 		}
 	}
 	return nil

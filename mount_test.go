@@ -32,25 +32,23 @@ func TestMounts(t *testing.T) {
 				Handler:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("handled " + r.Method)) }),
 				Drain:    func(context.Context) error { drained <- struct{}{}; return nil },
 			},
-			"/events": {Converse: other(&open), Messages: "/said"},
+			"/plain": {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("plain")) })},
 		},
 	}, "http://127.0.0.1:0")
 	base := s.Targets()[0].Address
-	for _, address := range []string{"ws://" + base + "/other", "sse+http://" + base + "/events"} {
-		target, err := ParseTarget(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := dial(t, new(Dialer), target)
-		if got, err := jsonrpc.Call[string](t.Context(), c, "which", []int{}); got != "the other" || err != nil {
-			t.Errorf("%s: which = %q, %v", address, got, err)
-		}
-		if _, err := jsonrpc.Call[int](t.Context(), c, "add", []int{1}); err == nil {
-			t.Errorf("%s answers the main endpoint's methods", address)
-		}
-		if err := c.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+	target, err := ParseTarget("ws://" + base + "/other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, new(Dialer), target)
+	if got, err := jsonrpc.Call[string](t.Context(), c, "which", []int{}); got != "the other" || err != nil {
+		t.Errorf("which = %q, %v", got, err)
+	}
+	if _, err := jsonrpc.Call[int](t.Context(), c, "add", []int{1}); err == nil {
+		t.Error("the mount answers the main endpoint's methods")
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("close: %v", err)
 	}
 	for _, r := range []struct {
 		method, path, origin, want string
@@ -60,7 +58,7 @@ func TestMounts(t *testing.T) {
 		{http.MethodGet, "/other", "", "handled GET", 200},
 		{http.MethodGet, "/other", "https://evil.example", "", 403}, // the door stands before a mount
 		{http.MethodGet, "/other/more", "", "", 404},
-		{http.MethodPost, "/said", "", "", 404}, // of no stream
+		{http.MethodPost, "/plain", "", "plain", 200},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), r.method, "http://"+base+r.path, nil)
 		if err != nil {
@@ -91,10 +89,10 @@ func TestMountsWithATokenAreLocked(t *testing.T) {
 	s := serve(t, &Listener{
 		Tokens: []string{"right"},
 		Pages:  http.NotFoundHandler(), // pages are open, mounts are not
-		Mounts: map[string]Mount{"/other": {Converse: other(&open), Handler: http.NotFoundHandler()}, "/events": {Converse: other(&open), Messages: "/said"}},
+		Mounts: map[string]Mount{"/other": {Converse: other(&open), Handler: http.NotFoundHandler()}, "/plain": {Handler: http.NotFoundHandler()}},
 	}, "http://127.0.0.1:0")
 	base := s.Targets()[0].Address
-	for _, path := range []string{"/other", "/events", "/said"} {
+	for _, path := range []string{"/other", "/plain"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+base+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -136,14 +134,11 @@ func TestConverse(t *testing.T) {
 }
 
 func TestMountsThatCannotBe(t *testing.T) {
-	var open atomic.Int64
 	nothing := http.NotFoundHandler()
 	for name, mounts := range map[string]map[string]Mount{
-		"path is taken":    {"/rpc": {Handler: nothing}},
-		"begins with /":    {"mcp": {Handler: nothing}},
-		"without Converse": {"/sse": {Messages: "/messages"}},
-		"answers there":    {"/nothing": {}},
-		"the path is":      {"/a": {Converse: other(&open), Messages: "/b"}, "/b": {Handler: nothing}},
+		"path is taken": {"/rpc": {Handler: nothing}},
+		"begins with /": {"mcp": {Handler: nothing}},
+		"answers there": {"/nothing": {}},
 	} {
 		if _, err := listen(t, &Listener{Mounts: mounts}, "http://127.0.0.1:0"); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("mounts %v: %v, want %q", mounts, err, name)

@@ -63,7 +63,7 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	standard := endpointPath
 	if strings.HasPrefix(t.Scheme, "sse+") {
 		standard = pairPath
-		w.pair = &sse.Pair{Serve: w.servePair(nil), MaxMessage: l.MaxMessage}
+		w.pair = &sse.Pair{Serve: w.servePair, MaxMessage: l.MaxMessage}
 	}
 	if w.endpoint == "" {
 		w.endpoint, w.target.Path = standard, standard
@@ -239,16 +239,14 @@ func (w *web) sayWhy(t *websocket.Transport, cause error) {
 	}
 }
 
-// servePair holds conversations whose two directions are two HTTP requests.
-func (w *web) servePair(converse func(*jsonrpc.Conn) (over func())) func(context.Context, jsonrpc.Transport, *http.Request) {
-	return func(ctx context.Context, transport jsonrpc.Transport, _ *http.Request) {
-		conn := w.sockets.begin(transport, opening{version: w.target.Version, converse: converse})
-		if conn == nil {
-			return
-		}
-		if err := w.sockets.serve(ctx, conn); err != nil && ctx.Err() == nil {
-			w.listener.Report("connection", err)
-		}
+// servePair holds a conversation whose two directions are two HTTP requests.
+func (w *web) servePair(ctx context.Context, transport jsonrpc.Transport, _ *http.Request) {
+	conn := w.sockets.begin(transport, opening{version: w.target.Version})
+	if conn == nil {
+		return
+	}
+	if err := w.sockets.serve(ctx, conn); err != nil && ctx.Err() == nil {
+		w.listener.Report("connection", err)
 	}
 }
 
