@@ -59,6 +59,14 @@ type reachFlags struct {
 }
 
 func (r *reachFlags) register(cmd *cobra.Command) {
+	r.registerCommon(cmd)
+	f := cmd.Flags()
+	f.StringVar(&r.framing, "framing", "", "`HOW` a child's messages are kept apart: line or header")
+	f.StringVar(&r.version, "jsonrpc", "", "`VERSION` to speak: 2.0 or 1.0")
+}
+
+// registerCommon registers what verbs of protocols have too.
+func (r *reachFlags) registerCommon(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&r.timeout, "timeout", callTimeout, "`TIME` to wait for an answer, renewed by each notification about the call; 0 waits for ever")
 	f.StringVar(&r.trace, "trace", "", "tell each message on stderr, or record them in `FILE` (--trace=FILE)")
@@ -67,8 +75,6 @@ func (r *reachFlags) register(cmd *cobra.Command) {
 	f.StringVar(&r.token, "token", "", "bearer `TOKEN`; --token-file keeps it out of the process list")
 	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` with the bearer token")
 	f.StringVar(&r.tlsCA, "tls-ca", "", "`FILE` of certificates to trust instead of the system's")
-	f.StringVar(&r.framing, "framing", "", "`HOW` a child's messages are kept apart: line or header")
-	f.StringVar(&r.version, "jsonrpc", "", "`VERSION` to speak: 2.0 or 1.0")
 }
 
 func (a *app) callCommand() *cobra.Command {

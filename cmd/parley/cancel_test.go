@@ -96,8 +96,11 @@ func TestNotificationsAreAllPrinted(t *testing.T) {
 // serveDemo runs a demo on one address until the test ends.
 func serveDemo(t *testing.T, text string) parley.Target {
 	t.Helper()
-	service := demo.New("test")
-	return serveOn(t, &parley.Listener{Handler: service.Handler(), Mode: service.Mux.Mode}, text)
+	service, tools := demo.New("test"), demo.NewMCP("test", nil)
+	t.Cleanup(tools.Close)
+	l := &parley.Listener{Handler: service.Handler(), Mode: service.Mux.Mode}
+	addMCP(l, tools)
+	return serveOn(t, l, text)
 }
 
 // serveOn runs l on one address until the test ends.

@@ -51,42 +51,61 @@ func (s *serveFlags) register(cmd *cobra.Command) {
 }
 
 func (a *app) demoCommand() *cobra.Command {
-	var flags serveFlags
+	var flags demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "serve methods to try things on",
-		Long: `Serve methods to try things on.
+		Short: "serve methods, and MCP's tools, to try things on",
+		Long: `Serve methods, and MCP's tools, to try things on.
 
-  parley demo                                   http://127.0.0.1:3000, tcp://127.0.0.1:3001 and a Unix socket
+  parley demo                                   http://127.0.0.1:3000, tcp://127.0.0.1:3001 and Unix sockets
   parley demo --listen http://127.0.0.1:0 --listen tcp://127.0.0.1:4000
-  parley call subtract 42 23 -- parley demo --stdio
+  parley mcp tools -- parley demo --mcp --stdio
 
-The methods are on the page at / of an http address, and in the answer to rpc.discover.`,
+The methods are on the page at / of an http address, and in the answer to rpc.discover. MCP in all its revisions is at
+/mcp of an http address (Streamable HTTP and WebSocket), at /sse and /messages (HTTP+SSE), and where --listen-mcp says.`,
 		Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), flags) },
 	}
 	flags.register(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&flags.mcp, "mcp", false, "speak MCP with --stdio")
+	f.StringArrayVar(&flags.listenMCP, "listen-mcp", nil, "speak MCP on `TARGET`: tcp, tls, unix or stdio; repeatable")
+	f.StringVar(&flags.weatherURL, "weather-url", "", "ask the weather service at `URL` for forecasts, such as https://api.open-meteo.com/v1/forecast")
 	return cmd
 }
 
-func (a *app) demo(ctx context.Context, flags serveFlags) error {
+// demoFlags are those of the verb.
+type demoFlags struct {
+	serveFlags
+	mcp        bool
+	listenMCP  []string
+	weatherURL string
+}
+
+func (a *app) demo(ctx context.Context, flags demoFlags) error {
 	if a.hasArgv {
 		return usagef("parley demo starts no child; leave out what stands behind --")
 	}
-	targets, err := a.listenTargets(flags)
+	targets, err := a.demoTargets(flags)
 	if err != nil {
 		return err
 	}
 	service := demo.New(thisBuild().Version)
 	log := &reporter{w: a.stderr}
-	listener, err := a.listener(flags, log)
+	listener, err := a.listener(flags.serveFlags, log)
 	if err != nil {
 		return err
 	}
 	listener.Handler = service.Handler()
 	listener.Mode = service.Mux.Mode
-	page := &page{service: service, prefix: commandName(), locked: len(listener.Tokens) > 0}
+	page := &page{service: service, prefix: commandName(), locked: len(listener.Tokens) > 0, firstMCP: firstMCP(targets)}
 	listener.Pages = page
+	tools, err := a.demoMCP(flags, log)
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
+	addMCP(listener, tools)
 
 	server, err := listener.Listen(ctx, targets...)
 	if errors.Is(err, parley.ErrAddressInUse) {
@@ -102,6 +121,8 @@ func (a *app) demo(ctx context.Context, flags serveFlags) error {
 	var trimmer sync.WaitGroup
 	quiet, stop := context.WithCancel(ctx)
 	trimmer.Go(func() { trim.Loop(quiet, trimEvery) })
+	trimmer.Go(func() { tools.Run(quiet) })
+	defer context.AfterFunc(ctx, tools.Close)() // or clients that listen would hold up the end
 	err = server.Run(ctx)
 	stop()
 	trimmer.Wait()
@@ -112,8 +133,8 @@ func (a *app) demo(ctx context.Context, flags serveFlags) error {
 	return err
 }
 
-// listenTargets is where to listen: what the flags say, or the three places everybody has.
-func (a *app) listenTargets(flags serveFlags) ([]parley.Target, error) {
+// listenTargets is where the flags say to listen.
+func listenTargets(flags serveFlags) ([]parley.Target, error) {
 	words := flags.listen
 	if flags.stdio {
 		if len(words) > 0 {
@@ -122,9 +143,6 @@ func (a *app) listenTargets(flags serveFlags) ([]parley.Target, error) {
 		words = []string{"stdio:"}
 	} else if flags.framing != "" || flags.version != "" {
 		return nil, usagef("--framing and --jsonrpc go with --stdio; elsewhere they are part of the address: tcp://127.0.0.1:3001?framing=header")
-	}
-	if len(words) == 0 {
-		words = []string{"http://127.0.0.1:3000", "tcp://127.0.0.1:3001", "unix:" + a.socketPath()}
 	}
 	targets := make([]parley.Target, len(words))
 	for i, word := range words {
@@ -143,12 +161,12 @@ func (a *app) listenTargets(flags serveFlags) ([]parley.Target, error) {
 // maxSocketPath is what every system takes as the path of a Unix socket, in bytes.
 const maxSocketPath = 100
 
-// socketPath is the demo's own place for a Unix socket: in the user's runtime folder if there is one to write in, else
+// socketPath is the demo's own place for a Unix socket of that name: in the user's runtime folder if there is one to write in, else
 // in the one for temporary files.
-func (a *app) socketPath() string {
+func (a *app) socketPath(file string) string {
 	if dir := a.getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		dir = filepath.Join(dir, "parley")
-		path := filepath.Join(dir, "demo.sock")
+		path := filepath.Join(dir, file)
 		if len(path) <= maxSocketPath && os.MkdirAll(dir, 0o700) == nil {
 			return path
 		}
@@ -157,7 +175,7 @@ func (a *app) socketPath() string {
 	if uid := os.Getuid(); uid >= 0 {
 		name = fmt.Sprintf("parley-%d", uid)
 	}
-	return filepath.Join(os.TempDir(), name, "demo.sock")
+	return filepath.Join(os.TempDir(), name, file)
 }
 
 // listener makes a Listener of the flags.
@@ -204,6 +222,12 @@ func (a *app) announce(p *page, tokenFile string) {
 	b.WriteString("parley demo is up. Paste one of these into another terminal:\n\n")
 	for _, address := range p.addresses(tokenFile) {
 		fmt.Fprintf(&b, "  %s\n", address.Call)
+	}
+	if tools := p.toolAddresses(tokenFile); len(tools) > 0 {
+		b.WriteString("\nThe same place speaks MCP:\n\n")
+		for _, address := range tools {
+			fmt.Fprintf(&b, "  %s\n", address.Call)
+		}
 	}
 	b.WriteString("\n")
 	for _, t := range p.targets {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/mcp/mcphttp"
 	"github.com/da1ed7bb/parley/transport/httprpc"
 	"github.com/da1ed7bb/parley/transport/stdio"
 	"github.com/da1ed7bb/parley/transport/websocket"
@@ -24,6 +26,7 @@ const (
 	exitUsage     = 2   // the command line is wrong
 	exitAuth      = 3   // credentials are missing, wrong or not enough
 	exitAway      = 4   // nobody there, no answer in time, or the address is taken
+	exitTool      = 5   // an MCP tool failed
 	exitProtocol  = 6   // the peer does not speak JSON-RPC as it should
 	exitCancelled = 130 // Ctrl-C, as shells count it
 )
@@ -82,6 +85,9 @@ func status(err error) int {
 	if e, ok := errors.AsType[*websocket.HandshakeError](err); ok {
 		return e.Status
 	}
+	if e, ok := errors.AsType[*mcphttp.StatusError](err); ok {
+		return e.Status
+	}
 	return 0
 }
 
@@ -95,7 +101,8 @@ func isProtocol(err error) bool {
 		return true
 	}
 	return errors.Is(err, jsonrpc.ErrBadResponse) || errors.Is(err, jsonrpc.ErrGarbage) ||
-		errors.Is(err, jsonrpc.ErrTooLarge) || is[*jsonrpc.FrameError](err)
+		errors.Is(err, mcp.ErrUnknownResult) || errors.Is(err, mcp.ErrResultSchema) || errors.Is(err, mcp.ErrTooManyRounds) ||
+		errors.Is(err, mcp.ErrNoCommonVersion) || errors.Is(err, jsonrpc.ErrTooLarge) || is[*jsonrpc.FrameError](err)
 }
 
 func isAway(err error) bool {

@@ -37,6 +37,8 @@ type app struct {
 
 	argv    []string // what stood behind --: the command of a child
 	hasArgv bool     // there was a --
+
+	lines chan string // what is typed, once somebody is asked
 }
 
 // main runs the command line and tells on stderr what went wrong.

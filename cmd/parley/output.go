@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
@@ -30,23 +31,32 @@ type printer struct {
 // outputFlags are the flags of every verb that prints results.
 type outputFlags struct {
 	format, jq, colour string
+
+	forms []string // that the verb has
 }
 
-func (o *outputFlags) register(cmd *cobra.Command) {
+// The forms of a result. What formText means is the verb's to say.
+var forms = []string{"json", "ndjson", "table", "raw"}
+
+const formText = "text"
+
+func (o *outputFlags) register(cmd *cobra.Command) { o.registerWith(cmd, "json", forms) }
+
+// registerWith registers the flags with a form that is the verb's standard, and all that it has.
+func (o *outputFlags) registerWith(cmd *cobra.Command, standard string, forms []string) {
 	f := cmd.Flags()
-	f.StringVarP(&o.format, "output", "o", "json", "`FORM` of the result: json, ndjson, table or raw")
+	o.forms = forms
+	f.StringVarP(&o.format, "output", "o", standard, "`FORM` of the result: "+strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
 	f.StringVar(&o.jq, "jq", "", "print what this jq `FILTER` makes of the result")
 	f.StringVar(&o.colour, "color", "auto", "`WHEN` to colour: auto, always or never; NO_COLOR is heard too")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "ndjson", "table", "raw"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
-	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))         // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))                              // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
 func (a *app) printer(o outputFlags) (*printer, error) {
 	p := &printer{w: a.stdout, format: o.format, terminal: isTerminal(a.stdout)}
-	switch o.format {
-	case "json", "ndjson", "table", "raw":
-	default:
-		return nil, usagef("-o is json, ndjson, table or raw, not %q", cut(o.format, 60))
+	if !slices.Contains(o.forms, o.format) {
+		return nil, usagef("-o is %s or %s, not %q", strings.Join(o.forms[:len(o.forms)-1], ", "), o.forms[len(o.forms)-1], cut(o.format, 60))
 	}
 	colour, err := a.wantsColour(o.colour, p.terminal)
 	if err != nil {

@@ -28,6 +28,8 @@ type page struct {
 	prefix  string // what stands before "call" in a line to paste
 	targets []parley.Target
 	locked  bool // callers must show a token
+
+	firstMCP int // from here on, targets speak MCP alone
 }
 
 // An address is one place where the demo is, and how to call it there.
@@ -48,7 +50,7 @@ func (p *page) addresses(tokenFile string) []address {
 		}
 		list = append(list, address{Kind: kind, Call: base + " " + call, base: base})
 	}
-	for _, t := range p.targets {
+	for _, t := range p.targets[:min(p.firstMCP, len(p.targets))] {
 		switch text := t.String(); t.Scheme {
 		case "http", "https":
 			add(strings.ToUpper(t.Scheme), text, "subtract 42 23")
@@ -64,6 +66,34 @@ func (p *page) addresses(tokenFile string) []address {
 		case "stdio": // whoever started us has the other end
 		default:
 			add(t.Scheme, text, "subtract 42 23")
+		}
+	}
+	return list
+}
+
+// toolAddresses lists where the demo speaks MCP, with a verb of its own for each, so that there is something to discover.
+func (p *page) toolAddresses(tokenFile string) []address {
+	var list []address
+	add := func(kind, verb, target, rest string) {
+		call := p.prefix + " mcp " + verb + " " + shellWord(target)
+		if p.locked && !strings.HasPrefix(target, "unix:") {
+			call += " --token-file " + shellWord(tokenFile)
+		}
+		list = append(list, address{Kind: kind, Call: strings.TrimSpace(call + " " + rest)})
+	}
+	const book = `book-table restaurant="Zur Linde" guests:=4`
+	for i, t := range p.targets {
+		switch {
+		case t.Scheme == "http" || t.Scheme == "https":
+			root := t.Scheme + "://" + t.Address
+			add("MCP over "+strings.ToUpper(t.Scheme), "tools", root+mcpPath, "")
+			add("MCP over WebSocket", "call", "ws"+strings.TrimPrefix(root, "http")+mcpPath, "kitchen/cook dish=risotto")
+			add("MCP over HTTP+SSE", "prompts", "sse+"+root+ssePath, "")
+		case i < p.firstMCP || t.Scheme == "stdio":
+		case t.Scheme == "unix":
+			add("MCP on a Unix socket", "call", t.String(), book)
+		default:
+			add("MCP over "+strings.ToUpper(t.Scheme), "listen", t.String(), "clock://now")
 		}
 	}
 	return list
@@ -215,7 +245,7 @@ func (p *page) serveIndex(w http.ResponseWriter) {
 	}
 	var b bytes.Buffer
 	err = pageTemplate.Execute(&b, map[string]any{
-		"Addresses": p.addresses(anyFile), "Methods": methods, "Curl": curl, "Version": "parley " + thisBuild().Version,
+		"Addresses": p.addresses(anyFile), "Tools": p.toolAddresses(anyFile), "Methods": methods, "Curl": curl, "Version": "parley " + thisBuild().Version,
 	})
 	if err != nil {
 		http.Error(w, "the page cannot be made", http.StatusInternalServerError)

@@ -13,8 +13,8 @@ import (
 
 // TestPage: what a browser gets, and that nothing in it runs or comes from elsewhere.
 func TestPage(t *testing.T) {
-	p := &page{service: demo.New("test"), prefix: "parley"}
-	for _, text := range []string{"http://127.0.0.1:3000/rpc", "tcp://127.0.0.1:3001", "unix:/run/a b.sock"} {
+	p := &page{service: demo.New("test"), prefix: "parley", firstMCP: 3}
+	for _, text := range []string{"http://127.0.0.1:3000/rpc", "tcp://127.0.0.1:3001", "unix:/run/a b.sock", "unix:/run/mcp.sock"} {
 		target, err := parley.ParseTarget(text)
 		if err != nil {
 			t.Fatal(err)
@@ -33,6 +33,9 @@ func TestPage(t *testing.T) {
 		"parley call ws://127.0.0.1:3000/rpc ask",
 		"parley call tcp://127.0.0.1:3001 countdown 3 200 --stream",
 		"parley call &#39;unix:/run/a b.sock&#39; sum 1 2 4",
+		"parley mcp tools http://127.0.0.1:3000/mcp",
+		"parley mcp prompts sse&#43;http://127.0.0.1:3000/sse",
+		"parley mcp call unix:/run/mcp.sock book-table restaurant=&#34;Zur Linde&#34; guests:=4",
 		"curl http://127.0.0.1:3000/rpc",
 		"subtract(minuend, subtrahend)",
 		"countdown(from, interval_ms?)",
@@ -67,7 +70,7 @@ func TestPage(t *testing.T) {
 
 // TestPageShowsWhatRuns: each line to paste on the page does what the page says of it.
 func TestPageShowsWhatRuns(t *testing.T) {
-	p := &page{service: demo.New("test"), prefix: "parley", targets: []parley.Target{serveDemo(t, "ws://127.0.0.1:0")}}
+	p := &page{service: demo.New("test"), prefix: "parley", firstMCP: 1, targets: []parley.Target{serveDemo(t, "ws://127.0.0.1:0")}}
 	methods, err := p.methods()
 	if err != nil {
 		t.Fatal(err)
@@ -102,13 +105,13 @@ func TestHelpOpensWithWhatRuns(t *testing.T) {
 	opening, _, _ := strings.Cut(rootHelp, "parley speaks")
 	ran := 0
 	for line := range strings.Lines(opening) {
-		command, ok := strings.CutPrefix(strings.TrimSpace(line), "parley call ")
+		command, ok := strings.CutPrefix(strings.TrimSpace(line), "parley ")
 		if !ok {
 			continue
 		}
 		var stdout, stderr bytes.Buffer
 		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }}
-		if code := a.main(t.Context(), shellWords("call "+real.Replace(command))); code != 0 || stdout.Len() == 0 {
+		if code := a.main(t.Context(), shellWords(real.Replace(command))); code != 0 || stdout.Len() == 0 {
 			t.Errorf("%sexit code %d, stdout %q, stderr %s", line, code, &stdout, &stderr)
 		}
 		ran++

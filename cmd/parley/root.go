@@ -14,9 +14,9 @@ const rootHelp = `Three to start with, against "parley demo" in another terminal
 
   parley call http://127.0.0.1:3000/rpc subtract 42 23
   parley call tcp://127.0.0.1:3001 countdown from:=3 interval_ms:=200 --stream
-  parley call ws://127.0.0.1:3000/rpc ask question="tea or coffee?" --answer tea --trace
+  parley mcp call http://127.0.0.1:3000/mcp book-table restaurant="Zur Linde" guests:=4
 
-parley speaks JSON-RPC 2.0 to any server, on any carrier:
+parley speaks JSON-RPC 2.0, and MCP, to any server, on any carrier:
 
   http://h:p/path  https://…   over POST            :3000/rpc is http://127.0.0.1:3000/rpc
   ws://h:p/path    wss://…     over WebSocket
@@ -27,7 +27,7 @@ parley speaks JSON-RPC 2.0 to any server, on any carrier:
 `
 
 const exitHelp = `Exit codes: 0 ok, 1 the server answered with an error, 2 usage, 3 authentication, 4 unreachable, timeout or
-address taken, 6 the server breaks the protocol, 130 cancelled. Data goes to stdout, everything else to stderr.
+address taken, 5 a tool failed, 6 the server breaks the protocol, 130 cancelled. Data goes to stdout, everything else to stderr.
 `
 
 func (a *app) rootCommand() *cobra.Command {
@@ -68,16 +68,24 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpTemplate(`{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}{{end}}
 
 {{.UsageString}}`)
-	root.AddCommand(a.callCommand(), a.demoCommand(), a.versionCommand())
+	root.AddCommand(a.callCommand(), a.mcpCommand(), a.demoCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd(root.Name())
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		completion.Short = "make Tab know verbs, flags and a server's methods"
 	}
-	for _, verb := range root.Commands() {
+	everyVerb(root, func(verb *cobra.Command) {
 		verb.Flags().SortFlags = false
 		verb.PreRunE = func(cmd *cobra.Command, args []string) error { return unmark(cmd, args) }
-	}
+	})
 	return root
+}
+
+// everyVerb walks over the verbs below cmd, and those below them.
+func everyVerb(cmd *cobra.Command, f func(verb *cobra.Command)) {
+	for _, verb := range cmd.Commands() {
+		f(verb)
+		everyVerb(verb, f)
+	}
 }
 
 // unmark gives negative numbers their own look back, in the words and in the flags.

@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"parley": main})
 }
 
-// TestScripts runs testdata/*.txtar. Each script has a demo of its own, whose addresses are in $HTTP, $WS, $TCP and $UNIX.
+// TestScripts runs testdata/*.txtar. Each script has a demo of its own, whose addresses are in $HTTP, $WS, $TCP and $UNIX;
+// those where it speaks MCP are in $MCP_HTTP, $MCP_WS, $MCP_SSE, $MCP_TCP and $MCP_UNIX.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(scripts) == 0 {
@@ -99,6 +100,7 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 	if slices.Contains(flags, "--tls-cert") {
 		web, stream = "https://127.0.0.1:0", "tls://127.0.0.1:0"
 	}
+	flags = append(flags, "--listen-mcp", stream, "--listen-mcp", "unix:"+filepath.Join(dir, "m"))
 	flags = append(flags, "--listen", web, "--listen", stream, "--listen", "unix:"+filepath.Join(dir, "s"))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	out, stderr := io.Pipe()
@@ -122,8 +124,12 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		for i, word := range words {
-			if i > 0 && words[i-1] == "call" {
-				scheme, _, _ := strings.Cut(word, ":")
+			scheme, _, isAddress := strings.Cut(word, ":")
+			switch {
+			case i > 2 && words[i-2] == "mcp" && isAddress:
+				carrier, _, _ := strings.Cut(scheme, "+") // sse+http
+				setenv("MCP_"+strings.ToUpper(carrier), word)
+			case i > 1 && words[i-1] == "call" && isAddress:
 				setenv(strings.ToUpper(scheme), word)
 			}
 		}

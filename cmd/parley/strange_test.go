@@ -181,7 +181,7 @@ func TestSocketPath(t *testing.T) {
 		{"/dev/null", "temporary"},
 	} {
 		a := &app{getenv: func(string) string { return c.runtime }}
-		got := a.socketPath()
+		got := a.socketPath("demo.sock")
 		if c.want == "temporary" && !strings.HasPrefix(got, os.TempDir()) || c.want != "temporary" && got != c.want {
 			t.Errorf("with XDG_RUNTIME_DIR=%s the socket is %s, want %s", c.runtime, got, c.want)
 		}

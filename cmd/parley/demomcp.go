@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/internal/demo"
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp/mcphttp"
+)
+
+// Where the demo speaks MCP on an HTTP address.
+const (
+	mcpPath      = "/mcp" // Streamable HTTP and WebSocket
+	ssePath      = "/sse" // HTTP+SSE (2024-11-05)
+	messagesPath = "/messages"
+)
+
+// mcpPrefix marks targets that speak MCP alone, on their way through the table of schemes.
+const mcpPrefix = "mcp+"
+
+// demoTargets is where to listen: what the flags say, or the places everybody has. Those that speak MCP alone come last.
+func (a *app) demoTargets(flags demoFlags) ([]parley.Target, error) {
+	if flags.mcp && !flags.stdio {
+		return nil, usagef("--mcp goes with --stdio; http addresses have MCP at %s anyway, others by --listen-mcp", mcpPath)
+	}
+	if flags.mcp && flags.framing == "header" {
+		return nil, usagef("MCP on stdio is a message a line; leave out --framing")
+	}
+	own := flags.serveFlags
+	if len(own.listen)+len(flags.listenMCP) == 0 && !own.stdio {
+		own.listen = []string{"http://127.0.0.1:3000", "tcp://127.0.0.1:3001", "unix:" + a.socketPath("demo.sock")}
+		flags.listenMCP = []string{"unix:" + a.socketPath("mcp.sock")}
+	}
+	targets, err := listenTargets(own)
+	if err != nil {
+		return nil, err
+	}
+	if flags.mcp {
+		targets[0].Scheme = mcpPrefix + targets[0].Scheme
+	}
+	for _, word := range flags.listenMCP {
+		t, err := parley.ParseTarget(word)
+		if err != nil {
+			return nil, err
+		}
+		switch t.Scheme {
+		case "tcp", "tls", "unix", "stdio":
+		default:
+			return nil, usagef("--listen-mcp takes tcp, tls, unix and stdio; %s has MCP at %s with --listen", t.Scheme, mcpPath)
+		}
+		if t.Version == jsonrpc.Version1 {
+			return nil, usagef("MCP is JSON-RPC 2.0; leave out jsonrpc=1.0")
+		}
+		t.Scheme = mcpPrefix + t.Scheme
+		targets = append(targets, t)
+	}
+	return targets, nil
+}
+
+// firstMCP is the index of the first target that speaks MCP alone.
+func firstMCP(targets []parley.Target) int {
+	for i, t := range targets {
+		if strings.HasPrefix(t.Scheme, mcpPrefix) {
+			return i
+		}
+	}
+	return len(targets)
+}
+
+// demoMCP makes the demo's services for MCP.
+func (a *app) demoMCP(flags demoFlags, log *reporter) (*demo.MCP, error) {
+	options := &demo.MCPOptions{Report: log.report}
+	if flags.weatherURL != "" {
+		service, err := demo.ParseWeatherURL(flags.weatherURL)
+		if err != nil {
+			return nil, usagef("--weather-url: %v", err)
+		}
+		options.Weather = service
+	}
+	return demo.NewMCP(thisBuild().Version, options), nil
+}
+
+// addMCP lets the listener speak MCP: at the paths of its http addresses, and on the targets that are marked.
+func addMCP(l *parley.Listener, tools *demo.MCP) {
+	converse := func(conn *jsonrpc.Conn) func() { return tools.Server.Attach(conn).Close }
+	handler := mcphttp.NewHandler(tools.Server, &mcphttp.Options{Unguarded: true, MaxMessage: l.MaxMessage}) // the listener's door stands before it
+	pair := handler.Pair(messagesPath)
+	l.Mounts = map[string]parley.Mount{
+		mcpPath:      {Handler: handler, Converse: converse, Drain: handler.Shutdown},
+		ssePath:      {Handler: pair},
+		messagesPath: {Handler: pair},
+	}
+	l.Schemes = mcpSchemes(converse)
+}
+
+// mcpSchemes is the table of what can be listened on, with the targets that speak MCP alone.
+func mcpSchemes(converse func(*jsonrpc.Conn) func()) parley.Schemes {
+	table := parley.DefaultSchemes()
+	for _, name := range []string{"tcp", "tls", "unix", "stdio"} {
+		plain := table[name]
+		table[mcpPrefix+name] = parley.Scheme{Listen: func(ctx context.Context, l *parley.Listener, t parley.Target) (parley.Service, error) {
+			own := *l
+			own.Converse = converse
+			t.Scheme = strings.TrimPrefix(t.Scheme, mcpPrefix)
+			return plain.Listen(ctx, &own, t)
+		}}
+	}
+	return table
+}

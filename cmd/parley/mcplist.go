@@ -1,0 +1,411 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+)
+
+// The verbs that list what a server has: for people as signatures with their descriptions, for programs as the server's own objects.
+
+func (a *app) mcpTools() *cobra.Command {
+	cmd, v := a.mcpVerbCommand(&cobra.Command{
+		Use:   "tools TARGET [TOOL…]",
+		Short: "list the tools, or describe some of them",
+		Long: `List the tools, or describe some of them with their parameters.
+
+  parley mcp tools :3000/mcp
+  parley mcp tools :3000/mcp book-table
+  parley mcp tools :3000/mcp -o json --jq '.[].name'`,
+	}, -1, listTools)
+	cmd.ValidArgsFunction = a.completeMCP(v, completeTools, true)
+	return cmd
+}
+
+func listTools(ctx context.Context, v *mcpVerb, names []string) error {
+	if v.client.ServerCapabilities().Tools == nil {
+		return v.hasNo("tools")
+	}
+	all, err := collect(v.client.Tools(ctx))
+	if err != nil {
+		return err
+	}
+	wanted := all
+	if len(names) > 0 {
+		wanted = nil
+		for _, name := range names {
+			i := slices.IndexFunc(all, func(t mcp.Tool) bool { return t.Name == name })
+			if i < 0 {
+				return usagef("there is no tool %q%s", cut(name, 60), didYouMean(name, toolNames(all)))
+			}
+			wanted = append(wanted, all[i])
+		}
+	}
+	return v.printList(ctx, wanted, func(b *strings.Builder, p palette) {
+		for _, t := range wanted {
+			listEntry(b, p, t.Name, toolSignature(&t), t.Description)
+			if len(names) > 0 {
+				describeTool(b, &t)
+			}
+		}
+	})
+}
+
+func toolNames(tools []mcp.Tool) []string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+func (a *app) mcpResources() *cobra.Command {
+	cmd, v := a.mcpVerbCommand(&cobra.Command{
+		Use:   "resources TARGET",
+		Short: "list the resources, and the templates that name more of them",
+		Long: `List the resources, and the templates that name more of them.
+
+  parley mcp resources :3000/mcp
+  parley mcp read :3000/mcp weather://sun/Oslo
+  parley mcp resources :3000/mcp -o json --jq '.templates[].uriTemplate'`,
+	}, 0, listResources)
+	cmd.ValidArgsFunction = a.completeMCP(v, nil, false)
+	return cmd
+}
+
+// resourceList is both lists as one value.
+type resourceList struct {
+	Resources []mcp.Resource         `json:"resources"`
+	Templates []mcp.ResourceTemplate `json:"templates"`
+}
+
+func listResources(ctx context.Context, v *mcpVerb, _ []string) error {
+	if v.client.ServerCapabilities().Resources == nil {
+		return v.hasNo("resources")
+	}
+	var all resourceList
+	var err error
+	if all.Resources, err = collect(v.client.Resources(ctx)); err != nil {
+		return err
+	}
+	if all.Templates, err = collect(v.client.ResourceTemplates(ctx)); err != nil {
+		if !is[*jsonrpc.Error](err) {
+			return err
+		}
+		all.Templates = []mcp.ResourceTemplate{} // some servers have no such method
+	}
+	if v.output.format == "table" || v.output.format == "ndjson" {
+		rows := make([]any, 0, len(all.Resources)+len(all.Templates))
+		for _, r := range all.Resources {
+			rows = append(rows, r)
+		}
+		for _, t := range all.Templates {
+			rows = append(rows, t)
+		}
+		return v.printJSON(ctx, rows)
+	}
+	return v.printList(ctx, all, func(b *strings.Builder, p palette) {
+		for _, r := range all.Resources {
+			listEntry(b, p, r.URI, kindOf(r.MIMEType), orElse(r.Description, orElse(r.Title, r.Name)))
+		}
+		for _, t := range all.Templates {
+			listEntry(b, p, t.URITemplate, kindOf(t.MIMEType), orElse(t.Description, orElse(t.Title, t.Name)))
+		}
+	})
+}
+
+func (a *app) mcpPrompts() *cobra.Command {
+	cmd, v := a.mcpVerbCommand(&cobra.Command{
+		Use:   "prompts TARGET",
+		Short: "list the prompts",
+		Long: `List the prompts with their arguments.
+
+  parley mcp prompts :3000/mcp
+  parley mcp get :3000/mcp plan-evening city=Oslo
+  parley mcp prompts :3000/mcp -o table`,
+	}, 0, listPrompts)
+	cmd.ValidArgsFunction = a.completeMCP(v, nil, false)
+	return cmd
+}
+
+func listPrompts(ctx context.Context, v *mcpVerb, _ []string) error {
+	if v.client.ServerCapabilities().Prompts == nil {
+		return v.hasNo("prompts")
+	}
+	all, err := collect(v.client.Prompts(ctx))
+	if err != nil {
+		return err
+	}
+	return v.printList(ctx, all, func(b *strings.Builder, p palette) {
+		for _, prompt := range all {
+			var args []string
+			for _, arg := range prompt.Arguments {
+				args = append(args, arg.Name+mark(!arg.Required, "?"))
+			}
+			listEntry(b, p, prompt.Name, "("+strings.Join(args, ", ")+")", prompt.Description)
+			for _, arg := range prompt.Arguments {
+				if arg.Description != "" {
+					fmt.Fprintf(b, "      %s: %s\n", visible(arg.Name, 60), visible(arg.Description, 200))
+				}
+			}
+		}
+	})
+}
+
+// hasNo says that a server does not offer something at all.
+func (v *mcpVerb) hasNo(what string) error {
+	v.screen.line("the server offers no " + what)
+	if v.output.format == formText {
+		return nil
+	}
+	return v.printer.print(context.Background(), jsonrpc.Raw("[]"))
+}
+
+// collect reads a list to its end.
+func collect[T any](list iter.Seq2[T, error]) ([]T, error) {
+	all := []T{}
+	for one, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// printList writes a list for people as text does it, and in all other forms as JSON.
+func (v *mcpVerb) printList(ctx context.Context, list any, text func(b *strings.Builder, p palette)) error {
+	if v.output.format != formText {
+		return v.printJSON(ctx, list)
+	}
+	var b strings.Builder
+	text(&b, v.printer.palette)
+	_, err := fmt.Fprint(v.printer.w, b.String())
+	return err
+}
+
+func (v *mcpVerb) printJSON(ctx context.Context, value any) error {
+	raw, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return err
+	}
+	return v.printer.print(ctx, raw)
+}
+
+// textWidth is how long the lines of a description are, in letters.
+const textWidth = 96
+
+// listEntry writes one thing of a list: its name with what belongs behind it, and below it what it is for.
+func listEntry(b *strings.Builder, p palette, name, rest, about string) {
+	fmt.Fprintf(b, "%s%s%s%s\n", p.name, visible(name, 300), p.end, visible(rest, 300))
+	wrap(b, "    ", about)
+}
+
+// wrap writes text in lines of bounded length behind an indent.
+func wrap(b *strings.Builder, indent, text string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		word = visible(word, 500)
+		if line != "" && len(indent)+len([]rune(line))+1+len([]rune(word)) > textWidth {
+			fmt.Fprintf(b, "%s%s\n", indent, line)
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	if line != "" {
+		fmt.Fprintf(b, "%s%s\n", indent, line)
+	}
+}
+
+// A field is one member of an object schema, or of a form.
+type field struct {
+	name     string
+	schema   jsonrpc.Raw
+	required bool
+}
+
+// fieldsOf lists the members of an object schema in the order they were written.
+func fieldsOf(schema jsonrpc.Raw) []field {
+	var required []string
+	_ = memberOf(schema, "required").Decode(&required) // what is no list requires nothing
+	var list []field
+	properties := memberOf(schema, "properties")
+	if kind(properties) != '{' {
+		return nil
+	}
+	for name, value := range members(properties) {
+		var text string
+		if name.Decode(&text) != nil {
+			continue
+		}
+		list = append(list, field{text, value.Clone(), slices.Contains(required, text)})
+	}
+	return list
+}
+
+// memberOf finds a member of an object; nil if there is none.
+func memberOf(object jsonrpc.Raw, name string) jsonrpc.Raw {
+	if kind(object) != '{' {
+		return nil
+	}
+	for key, value := range members(object) {
+		var text string
+		if key.Decode(&text) == nil && text == name {
+			return value.Clone()
+		}
+	}
+	return nil
+}
+
+// text is a member that is a string; "" for all others.
+func (f *field) text(member string) string { return textOf(memberOf(f.schema, member)) }
+
+func textOf(value jsonrpc.Raw) string {
+	var text string
+	if value == nil || value.Decode(&text) != nil {
+		return ""
+	}
+	return text
+}
+
+// typeName is the type of a field in one word.
+func (f *field) typeName() string {
+	switch value := memberOf(f.schema, "type"); kind(value) {
+	case '"':
+		name := textOf(value)
+		if items := (&field{schema: memberOf(f.schema, "items")}).text("type"); name == "array" && items != "" {
+			return items + "[]"
+		}
+		return name
+	case '[':
+		var names []string
+		if value.Decode(&names) == nil {
+			names = slices.DeleteFunc(names, func(n string) bool { return n == "null" })
+			return strings.Join(names, "|")
+		}
+	}
+	return "any"
+}
+
+// toolSignature writes the parameters of a tool: (a: number, b?: number).
+func toolSignature(t *mcp.Tool) string {
+	var parts []string
+	for _, f := range fieldsOf(t.InputSchema) {
+		parts = append(parts, f.name+mark(!f.required, "?")+": "+f.typeName())
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+func mark(on bool, sign string) string {
+	if on {
+		return sign
+	}
+	return ""
+}
+
+func orElse(text, other string) string {
+	if text != "" {
+		return text
+	}
+	return other
+}
+
+func kindOf(mime string) string {
+	if mime == "" {
+		return ""
+	}
+	return "  " + mime
+}
+
+// describeTool writes what else there is to know about a tool.
+func describeTool(b *strings.Builder, t *mcp.Tool) {
+	fields := fieldsOf(t.InputSchema)
+	if len(fields) > 0 {
+		b.WriteString("\n")
+	}
+	for _, f := range fields {
+		wrap(b, "      ", f.name+mark(!f.required, "?")+": "+f.typeName()+f.limits()+mark(f.text("description") != "", ", "+f.text("description")))
+	}
+	if out := fieldsOf(t.OutputSchema); len(out) > 0 {
+		var names []string
+		for _, f := range out {
+			names = append(names, f.name+mark(!f.required, "?"))
+		}
+		b.WriteString("\n")
+		wrap(b, "    ", "answers "+strings.Join(names, ", "))
+	}
+	if hints := hintsOf(t.Annotations); hints != "" {
+		wrap(b, "    ", "it says of itself: "+hints)
+	}
+}
+
+// limits are the bounds and choices of a field.
+func (f *field) limits() string {
+	var parts []string
+	for _, word := range []struct{ member, before string }{{"minimum", "at least "}, {"maximum", "at most "}, {"default", "else "}} {
+		if value := memberOf(f.schema, word.member); value != nil {
+			parts = append(parts, word.before+string(appendCompact(nil, value, palette{})))
+		}
+	}
+	if choices := choicesOf(f.schema); len(choices) > 0 {
+		var names []string
+		for _, c := range choices {
+			names = append(names, c.text())
+		}
+		parts = append(parts, strings.Join(names, " | "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+func hintsOf(a *mcp.ToolAnnotations) string {
+	if a == nil {
+		return ""
+	}
+	var words []string
+	switch {
+	case a.ReadOnlyHint:
+		words = append(words, "changes nothing")
+	case a.DestructiveHint != nil && !*a.DestructiveHint:
+		words = append(words, "only adds")
+	case a.DestructiveHint != nil:
+		words = append(words, "may destroy")
+	}
+	if a.IdempotentHint && !a.ReadOnlyHint {
+		words = append(words, "twice is as once")
+	}
+	if a.OpenWorldHint != nil && *a.OpenWorldHint {
+		words = append(words, "reaches the outside world")
+	}
+	return strings.Join(words, ", ")
+}
+
+// didYouMean proposes names like the one that was typed.
+func didYouMean(name string, all []string) string {
+	var near []string
+	for _, other := range all {
+		if strings.Contains(other, name) || strings.HasSuffix(name, other) || sameLetters(name, other) {
+			near = append(near, other)
+		}
+	}
+	if len(near) == 0 || len(near) > 5 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// sameLetters reports whether two names differ in case and separators at most.
+func sameLetters(a, b string) bool {
+	clean := strings.NewReplacer("-", "", "_", "", "/", "", ".", "")
+	return strings.EqualFold(clean.Replace(a), clean.Replace(b))
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/da1ed7bb/parley/mcp"
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) mcpListen() *cobra.Command {
+	var count int
+	var during time.Duration
+	cmd, v := a.mcpVerbCommand(&cobra.Command{
+		Use:   "listen TARGET [URI…]",
+		Short: "hear what changes: lists, and the resources that are named",
+		Long: `Hear what changes: the lists of tools, resources and prompts, and the resources that are named. Each change is a line.
+
+  parley mcp listen :3000/mcp clock://now --count 3
+  parley mcp listen :3000/mcp table://bookings
+  parley mcp listen clock://now -o ndjson --for 5s -- parley demo --mcp --stdio
+
+It ends with Ctrl-C, or as --count and --for say. --timeout bounds only how long the server may take to begin.`,
+	}, -1, func(ctx context.Context, v *mcpVerb, uris []string) error { return listen(ctx, v, uris, count, during) })
+	cmd.Flags().IntVarP(&count, "count", "n", 0, "end after so many changes")
+	cmd.Flags().DurationVar(&during, "for", 0, "end after this `TIME`")
+	cmd.ValidArgsFunction = a.completeMCP(v, completeURIs, true)
+	return cmd
+}
+
+// A changeLine is how a change is printed for programs.
+type changeLine struct {
+	Time   time.Time `json:"time"`
+	Method string    `json:"method"`
+	URI    string    `json:"uri,omitzero"`
+}
+
+func listen(ctx context.Context, v *mcpVerb, uris []string, count int, during time.Duration) error {
+	if count < 0 || during < 0 {
+		return usagef("--count and --for are not negative")
+	}
+	heard := 0
+	began := time.Now()
+	listening, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := v.client.Listen(listening, mcp.Filter{
+		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true, ResourceSubscriptions: uris,
+	}, func(ch mcp.Change) error {
+		if ch.Method == mcp.NotifyAcknowledged {
+			v.patience.pause() // from here on silence is no fault
+			if during > 0 {
+				time.AfterFunc(during-min(during, time.Since(began)), func() { stop(errEnough) })
+			}
+			v.screen.line("listening; Ctrl-C ends it")
+			return nil
+		}
+		if err := v.printChange(ctx, ch); err != nil {
+			return err
+		}
+		if heard++; heard == count {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) || errors.Is(context.Cause(listening), errEnough) {
+		return nil
+	}
+	return err
+}
+
+func (v *mcpVerb) printChange(ctx context.Context, ch mcp.Change) error {
+	now := time.Now()
+	if v.output.format != formText {
+		raw, err := json.Marshal(changeLine{Time: now.UTC(), Method: ch.Method, URI: ch.URI})
+		if err != nil {
+			return err
+		}
+		return v.printer.line(ctx, raw)
+	}
+	what := strings.TrimSuffix(strings.TrimPrefix(ch.Method, "notifications/"), "/list_changed")
+	if ch.Method == mcp.NotifyResourceUpdated {
+		what = ch.URI
+	} else {
+		what = "the list of " + what
+	}
+	return v.printLines(now.Format("15:04:05") + "  " + what + " has changed")
+}
+
+func (a *app) mcpPing() *cobra.Command {
+	cmd, v := a.mcpVerbCommand(&cobra.Command{
+		Use:   "ping TARGET",
+		Short: "see whether a server is there, who it is and what it speaks",
+		Long: `See whether a server is there, who it is, which revision it speaks and what it offers.
+
+  parley mcp ping :3000/mcp
+  parley mcp ping :3000/mcp --protocol 2025-06-18
+  parley mcp ping -o json -- parley demo --mcp --stdio`,
+	}, 0, ping)
+	cmd.ValidArgsFunction = a.completeMCP(v, nil, false)
+	return cmd
+}
+
+// A pong is what ping prints for programs.
+type pong struct {
+	Milliseconds float64                `json:"ms"`
+	Protocol     string                 `json:"protocol"`
+	Server       mcp.Implementation     `json:"server"`
+	Capabilities mcp.ServerCapabilities `json:"capabilities"`
+	Instructions string                 `json:"instructions,omitzero"`
+}
+
+func ping(ctx context.Context, v *mcpVerb, _ []string) error {
+	began := time.Now()
+	if err := v.client.Ping(ctx); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	p := pong{float64(took.Microseconds()) / 1000, v.client.Version().String(), v.client.ServerInfo(), v.client.ServerCapabilities(), v.client.Instructions()}
+	if v.output.format != formText {
+		return v.printJSON(ctx, p)
+	}
+	var b strings.Builder
+	name := strings.TrimSpace(orElse(p.Server.Title, orElse(p.Server.Name, "A server without a name")) + " " + p.Server.Version)
+	fmt.Fprintf(&b, "%s answers in %s, MCP %s\n", visible(name, 200), milliseconds(took), p.Protocol)
+	if offers := offersOf(&p.Capabilities); offers != "" {
+		wrap(&b, "  ", "offers "+offers)
+	}
+	for line := range strings.Lines(p.Instructions) {
+		wrap(&b, "  ", line)
+	}
+	return v.printLines(b.String())
+}
+
+// offersOf are capabilities in words.
+func offersOf(c *mcp.ServerCapabilities) string {
+	var words []string
+	add := func(on bool, word string) {
+		if on {
+			words = append(words, word)
+		}
+	}
+	add(c.Tools != nil, "tools")
+	add(c.Resources != nil, "resources")
+	add(c.Resources != nil && c.Resources.Subscribe, "subscriptions")
+	add(c.Prompts != nil, "prompts")
+	add(c.Completions != nil, "completion")
+	add(c.Logging != nil, "logging")
+	add(c.Tasks != nil || c.Extensions[mcp.ExtensionTasks] != nil, "tasks")
+	for _, name := range sortedNames(c.Extensions) {
+		add(name != mcp.ExtensionTasks, name)
+	}
+	return strings.Join(words, ", ")
+}
