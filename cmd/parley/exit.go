@@ -14,6 +14,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
+	"github.com/da1ed7bb/parley/mcp/oauth"
 	"github.com/da1ed7bb/parley/transport/httprpc"
 	"github.com/da1ed7bb/parley/transport/stdio"
 	"github.com/da1ed7bb/parley/transport/websocket"
@@ -93,7 +94,7 @@ func status(err error) int {
 
 func isAuth(err error) bool {
 	s := status(err)
-	return s == http.StatusUnauthorized || s == http.StatusForbidden
+	return s == http.StatusUnauthorized || s == http.StatusForbidden || is[*oauth.Error](err)
 }
 
 func isProtocol(err error) bool {

@@ -38,7 +38,8 @@ type app struct {
 	argv    []string // what stood behind --: the command of a child
 	hasArgv bool     // there was a --
 
-	lines chan string // what is typed, once somebody is asked
+	lines  chan string                                     // what is typed, once somebody is asked
+	browse func(ctx context.Context, address string) error // shows an address to the user; nil: the system's browser
 }
 
 // main runs the command line and tells on stderr what went wrong.

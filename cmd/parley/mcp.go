@@ -17,6 +17,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
+	"github.com/da1ed7bb/parley/mcp/oauth"
 	"github.com/spf13/cobra"
 )
 
@@ -34,6 +35,7 @@ type mcpVerb struct {
 	app    *app
 	output outputFlags
 	reach  reachFlags
+	login  loginFlags
 
 	protocol string
 	log      string
@@ -72,7 +74,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(a.mcpTools(), a.mcpCall(), a.mcpResources(), a.mcpRead(), a.mcpPrompts(), a.mcpGet(),
-		a.mcpComplete(), a.mcpListen(), a.mcpPing())
+		a.mcpComplete(), a.mcpListen(), a.mcpPing(), a.mcpLogout())
 	return cmd
 }
 
@@ -86,6 +88,7 @@ func (a *app) mcpVerbCommand(cmd *cobra.Command, most int, run func(ctx context.
 	f.StringVar(&v.log, "log", "info", "`LEVEL` from which on to tell what the server logs: debug, info, warning, error …, or none")
 	_ = cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(revisions(), cobra.ShellCompDirectiveNoFileComp))                                                // the flag exists
 	_ = cmd.RegisterFlagCompletionFunc("log", cobra.FixedCompletions([]string{"debug", "info", "notice", "warning", "error", "none"}, cobra.ShellCompDirectiveNoFileComp)) // likewise
+	v.login.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		return v.run(cmd.Context(), words, most, run)
 	}
@@ -279,12 +282,26 @@ func (v *mcpVerb) connectWeb(ctx context.Context, dialer *parley.Dialer, options
 	if dialer.Tap != nil {
 		o.Tap = func(out bool, payload []byte) { dialer.Tap(parley.Frame{Time: time.Now(), Out: out, Payload: payload}) }
 	}
-	v.client, err = mcphttp.Connect(ctx, v.target.URL(), presentation(), o)
+	authorization, err := v.authorization(dialer)
 	if err != nil {
 		return err
 	}
-	v.hangUp = v.client.Close
+	if authorization != nil {
+		o.HTTP, o.TLS = &http.Client{Transport: authorization}, nil
+	}
+	v.client, err = mcphttp.Connect(ctx, v.target.URL(), presentation(), o)
+	if err != nil {
+		return errors.Join(err, closeAuthorization(authorization))
+	}
+	v.hangUp = func() error { return errors.Join(v.client.Close(), closeAuthorization(authorization)) }
 	return nil
+}
+
+func closeAuthorization(c *oauth.Client) error {
+	if c == nil {
+		return nil
+	}
+	return c.Close()
 }
 
 // connectConn is for carriers on which both sides speak.
@@ -326,6 +343,9 @@ func (v *mcpVerb) explain(ctx context.Context, err error) error {
 	}
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == mcp.CodeMissingCapability && strings.Contains(string(e.Data), `"sampling"`) {
 		return &toldError{err.Error() + ": it wants a model to ask; --sample TEXT answers as one", err}
+	}
+	if e, ok := errors.AsType[*oauth.Error](err); ok {
+		return &toldError{"the server wants to know who asks: " + e.Error() + " (--token-file FILE shows a token that you have)", err}
 	}
 	if e, ok := errors.AsType[*mcphttp.StatusError](err); ok && e.Status == http.StatusUnauthorized {
 		return &toldError{"the server wants to know who asks: --token-file FILE has a token for it", err}

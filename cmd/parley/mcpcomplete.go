@@ -35,7 +35,7 @@ func (a *app) completeMCP(v *mcpVerb, offer offers, more bool) cobra.CompletionF
 			log:    "none",
 			screen: &screen{w: io.Discard},
 		}
-		quiet.protocol, quiet.reach.trace = v.protocol, ""
+		quiet.protocol, quiet.reach.trace, quiet.login.how = v.protocol, "", loginNever
 		var err error
 		if quiet.target, _, err = a.target(quiet.reach, words); err != nil || quiet.target.Scheme == "exec" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
