@@ -211,7 +211,8 @@ func (c *Conn) release() error {
 		b.free()
 		return nil
 	}
-	if !c.out.now(b) && !c.out.give(b) {
+	// Several answers are a sign of more to come, which is to share their write.
+	if (len(b.Ends) > 1 || !c.out.now(b)) && !c.out.give(b) {
 		return ErrSlowPeer // more answers wait than the peer reads
 	}
 	return nil

@@ -73,7 +73,7 @@ func TestWhatComesAloneIsTriedFirst(t *testing.T) {
 		want []string
 	}{
 		{"a quick answer, from the reader", true, []string{ask(1, "quick")}, []string{"try " + answered(1)}},
-		{"several, in one burst", true, []string{ask(1, "quick"), ask(2, "quick")}, []string{"try " + answered(1) + " " + answered(2)}},
+		{"several, which others may join", true, []string{ask(1, "quick"), ask(2, "quick")}, []string{"write " + answered(1) + " " + answered(2)}},
 		{"the only request that runs", true, []string{ask(1, "nap")}, []string{"try " + answered(1)}},
 		{"no room: the writer gets the same burst", false, []string{ask(1, "quick")}, []string{"tried " + answered(1), "write " + answered(1)}},
 	} {
