@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/da1ed7bb/parley/store"
@@ -16,6 +17,7 @@ const (
 	maxBytes   = 8 << 20 // and their bytes, more or less
 	sweepEvery = time.Minute
 	sweepMost  = 1000 // values that are dropped in one go
+	headEvery  = 100 * time.Millisecond
 )
 
 // An op is one write that waits.
@@ -56,20 +58,9 @@ func (s *Store) write(ctx context.Context, size int64, do func(*batch) (uint64, 
 	}
 }
 
-// A group is what one commit holds.
-type group struct {
-	record headRecord
-	acks   []ack
-}
-
-type ack struct {
-	op *op
-	outcome
-}
-
 // commits is the goroutine that writes. It owns the writer's connection.
 func (s *Store) commits(m meta) {
-	defer close(s.committed)
+	defer close(s.stopped)
 	b := &batch{s: s, meta: m, statements: map[string]*sql.Stmt{}}
 	defer b.close()
 	for {
@@ -84,9 +75,7 @@ func (s *Store) commits(m meta) {
 			}
 		}
 		runtime.Gosched() // those who were just acknowledged may have more
-		if g := b.run(s.gather(first)); g != nil {
-			s.committed <- g
-		}
+		b.run(s.gather(first))
 	}
 }
 
@@ -105,32 +94,25 @@ func (s *Store) gather(first *op) []*op {
 	return ops
 }
 
-// acknowledge is the goroutine that syncs the record of what is acknowledged, and then acknowledges. The next commit is under
-// way meanwhile.
-func (s *Store) acknowledge() {
-	defer close(s.stopped)
-	for g := range s.committed {
-		groups := []*group{g}
+// syncHead is the goroutine that syncs the record of what was acknowledged, soon after it was written and at most every
+// headEvery. It need not be before: commits are synced by themselves, a crash of the process loses nothing that was written, and
+// a record from a little earlier only knows a little less.
+func (s *Store) syncHead() {
+	defer close(s.synced)
+	for {
 		select {
-		case more, ok := <-s.committed:
-			if ok {
-				groups = append(groups, more)
-			}
-		default:
+		case <-s.written:
+		case <-s.stopped:
+			return
 		}
-		err := s.broke()
-		if err == nil {
-			if failed := s.head.write(groups[len(groups)-1].record); failed != nil {
-				err = s.breakWith(fault(failed))
-			}
+		if err := datasync(s.head.f); err != nil {
+			_ = s.breakWith(fault(err)) // the next write is told
 		}
-		for _, g := range groups {
-			for _, a := range g.acks {
-				if err != nil {
-					a.outcome = outcome{err: err}
-				}
-				a.op.done <- a.outcome
-			}
+		pause := time.NewTimer(headEvery)
+		select {
+		case <-pause.C:
+		case <-s.stopped:
+			pause.Stop()
 		}
 	}
 }
@@ -169,6 +151,7 @@ type batch struct {
 	now   time.Time
 	next  meta
 	heads map[string]*head // nil for a log that is dropped
+	rows  []any            // the columns of events that are not written yet
 }
 
 func (b *batch) close() {
@@ -183,20 +166,20 @@ type databaseError struct{ err error }
 func (e databaseError) Error() string { return e.err.Error() }
 func (e databaseError) Unwrap() error { return e.err }
 
-// run does ops in one commit. It answers those that cannot be done at once, and returns those that are to be acknowledged.
-func (b *batch) run(ops []*op) *group {
-	b.begun, b.now, b.next, b.heads = false, time.Now(), b.meta, map[string]*head{}
-	g := &group{}
+// run does ops in one commit and answers them.
+func (b *batch) run(ops []*op) {
+	b.begun, b.now, b.next, b.heads, b.rows = false, time.Now(), b.meta, map[string]*head{}, b.rows[:0]
 	err := b.s.broke()
 	if err == nil && b.now.Sub(b.swept) >= sweepEvery {
 		err = b.sweep()
 	}
+	results := make([]outcome, 0, len(ops))
 	for _, o := range ops {
 		if err != nil {
 			break
 		}
 		if o.ctx.Err() != nil {
-			o.done <- outcome{err: context.Cause(o.ctx)}
+			results = append(results, outcome{err: context.Cause(o.ctx)})
 			continue
 		}
 		n, failed := o.do(b)
@@ -204,24 +187,21 @@ func (b *batch) run(ops []*op) *group {
 			err = fatal.err
 			break
 		}
-		if failed != nil {
-			o.done <- outcome{err: failed}
-			continue
-		}
-		g.acks = append(g.acks, ack{o, outcome{n: n}})
+		results = append(results, outcome{n, failed})
 	}
 	if err == nil {
 		err = b.commit()
 	}
 	if err != nil {
 		b.fail(ops, err)
-		return nil
+		return
 	}
-	g.record = b.meta.record()
-	return g
+	for i, o := range ops {
+		o.done <- results[i]
+	}
 }
 
-// fail takes everything back and answers all who have no answer yet.
+// fail takes everything back and says so to all.
 func (b *batch) fail(ops []*op, err error) {
 	f := fault(err)
 	if b.begun {
@@ -233,17 +213,17 @@ func (b *batch) fail(ops []*op, err error) {
 		_ = b.s.breakWith(f) // told below
 	}
 	for _, o := range ops {
-		select {
-		case o.done <- outcome{err: f}: // those who had theirs have no room
-		default:
-		}
+		o.done <- outcome{err: f}
 	}
 }
 
 // commit writes the rows about logs and about everything, and makes all of it last.
 func (b *batch) commit() error {
-	if !b.begun {
+	if !b.begun && len(b.heads) == 0 {
 		return nil
+	}
+	if err := b.flush(); err != nil {
+		return err
 	}
 	for key, h := range b.heads {
 		if err := b.saveHead(key, h); err != nil {
@@ -253,8 +233,8 @@ func (b *batch) commit() error {
 	m := &b.next
 	m.commits++
 	sum := m.hash()
-	err := b.exec(`UPDATE meta SET commits = ?, log = ?, rev = ?, logs = ?, vals = ?, bytes = ?, total = ?, hash = ?`,
-		m.commits, m.log, m.rev, m.logs, m.vals, m.bytes, int64(m.total), sum[:])
+	err := b.exec(`UPDATE meta SET commits = ?, log = ?, pos = ?, rev = ?, logs = ?, vals = ?, bytes = ?, total = ?, hash = ?`,
+		m.commits, m.log, m.pos, m.rev, m.logs, m.vals, m.bytes, int64(m.total), sum[:])
 	if err != nil {
 		return err
 	}
@@ -263,11 +243,15 @@ func (b *batch) commit() error {
 	}
 	b.meta = *m
 	b.s.publish(b.heads)
-	return nil
+	return b.s.head.write(b.meta.record(), b.s.written)
 }
 
+// saveHead writes the row about a log, if it has changed.
 func (b *batch) saveHead(key string, h *head) error {
 	old, existed := b.s.heads[key] // only this goroutine writes it
+	if existed && h != nil && h.sameRow(&old) {
+		return nil
+	}
 	if existed {
 		b.next.total -= old.digest(key)
 	}
@@ -278,12 +262,35 @@ func (b *batch) saveHead(key string, h *head) error {
 		return b.exec(`DELETE FROM logs WHERE key = ?`, key)
 	}
 	b.next.total += h.digest(key)
-	if existed {
-		return b.exec(`UPDATE logs SET id = ?, first = ?, last = ?, bytes = ?, expires = ?, base = ?, tip = ? WHERE key = ?`,
-			h.id, h.first, h.last, h.bytes, h.expires, h.base[:], h.tip[:], key)
+	return b.exec(`INSERT INTO logs (key, id, first, expires, base) VALUES (?1, ?2, ?3, ?4, ?5)
+		ON CONFLICT (key) DO UPDATE SET id = ?2, first = ?3, expires = ?4, base = ?5`, key, h.id, h.first, h.expires, h.base[:])
+}
+
+// Events are inserted many at a time, which costs less than half.
+const (
+	eventColumns = 7
+	rowsAtOnce   = 16
+	insertEvent  = `INSERT INTO events (pos, log, seq, prev, time, data, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`
+)
+
+var insertEvents = insertEvent + strings.Repeat(`, (?, ?, ?, ?, ?, ?, ?)`, rowsAtOnce-1)
+
+// flush writes the events that are not written yet.
+func (b *batch) flush() error {
+	rows := b.rows
+	b.rows = b.rows[:0]
+	for len(rows) > 0 {
+		query, n := insertEvent, eventColumns
+		if len(rows) >= rowsAtOnce*eventColumns {
+			query, n = insertEvents, rowsAtOnce*eventColumns
+		}
+		if err := b.exec(query, rows[:n]...); err != nil {
+			return err
+		}
+		rows = rows[n:]
 	}
-	return b.exec(`INSERT INTO logs (id, first, last, bytes, expires, base, tip, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		h.id, h.first, h.last, h.bytes, h.expires, h.base[:], h.tip[:], key)
+	clear(b.rows[:cap(b.rows)]) // and holds no data
+	return nil
 }
 
 // statement returns a prepared statement of the writer.

@@ -5,7 +5,7 @@
 //
 // SQLite alone does not notice every fault of a disk: a flipped byte in a row is a different row, and one in the write-ahead log
 // silently ends the log there. Therefore every event carries a hash over itself and the one before it, every value a hash, the
-// database sums over both, and a record beside the database, synced after each commit, the number of the newest commit. [Open]
+// database sums over both, and a record beside the database, written after each commit, the number of the newest commit. [Open]
 // checks all of it before it changes anything, reads check what they read, and what does not fit is a [store.Fault] that names
 // it.
 //

@@ -3,7 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
-	"math"
+	"database/sql"
 	"time"
 
 	"github.com/da1ed7bb/parley/store"
@@ -29,11 +29,82 @@ func (b *batch) head(key string) (*head, error) {
 
 // drop removes a log with its events.
 func (b *batch) drop(key string, h *head) error {
+	if _, _, err := b.cut(h, h.last); err != nil {
+		return err
+	}
 	b.next.logs--
-	b.next.bytes -= h.cost()
+	b.next.bytes -= store.EntryBytes
 	b.heads[key] = nil
-	return b.exec(`DELETE FROM events WHERE id BETWEEN ? AND ?`, eventID(h.id, 0), eventID(h.id, math.MaxUint32))
+	return nil
 }
+
+// cut removes the events of a log up to the one numbered through, and returns how many bytes that were and the hash of the last.
+func (b *batch) cut(h *head, through uint64) (size int64, base hash, err error) {
+	if h.events() == 0 {
+		return 0, h.base, nil
+	}
+	if err := b.flush(); err != nil {
+		return 0, base, err
+	}
+	found, err := b.locate(h, through)
+	if err != nil {
+		return 0, base, err
+	}
+	for _, e := range found {
+		if err := b.exec(`DELETE FROM events WHERE pos = ?`, e.pos); err != nil {
+			return 0, base, err
+		}
+		size += e.size
+		base = e.hash
+		b.next.total -= first8(e.hash[:])
+	}
+	b.next.bytes -= size + store.EntryBytes*int64(len(found))
+	return size, base, nil
+}
+
+// A located event is one without its data.
+type located struct {
+	pos, size int64
+	hash      hash
+}
+
+// locate finds the events of a log up to the one numbered through, oldest first.
+func (b *batch) locate(h *head, through uint64) ([]located, error) {
+	walk, err := b.statement(walkBack + ` SELECT w.pos, length(e.data), e.hash FROM walk w JOIN events e USING (pos)
+		WHERE e.seq BETWEEN ?2 AND ?3 ORDER BY w.pos`)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := walk.QueryContext(context.Background(), h.pos, h.first, through)
+	if err != nil {
+		return nil, databaseError{err}
+	}
+	defer rows.Close()
+	var found []located
+	for rows.Next() {
+		var (
+			e   located
+			sum sql.RawBytes
+		)
+		if err := rows.Scan(&e.pos, &e.size, &sum); err != nil {
+			return nil, databaseError{err}
+		}
+		copy(e.hash[:], sum)
+		found = append(found, e)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, databaseError{err}
+	}
+	if uint64(len(found)) != through+1-h.first {
+		return nil, databaseError{b.s.corrupt("a log has %d events from %d to %d", len(found), h.first, through)}
+	}
+	return found, nil
+}
+
+// walkBack finds the events of a log from the one at position ?1 back to the one numbered ?2.
+const walkBack = `WITH RECURSIVE walk (pos, prev, seq) AS (
+		SELECT pos, prev, seq FROM events WHERE pos = ?1
+		UNION ALL SELECT e.pos, e.prev, e.seq FROM walk w JOIN events e ON e.pos = w.prev WHERE w.seq > ?2)`
 
 // makeRoom checks what the store would hold, and drops what has expired if that is too much.
 func (b *batch) makeRoom(logs, values, size int64) error {
@@ -96,9 +167,6 @@ func (b *batch) append(key string, after uint64, events [][]byte, size int64) (u
 	if err := b.s.limits.CheckLog(h.events()+n, h.bytes+size); err != nil {
 		return 0, err
 	}
-	if h.last+uint64(n) > math.MaxUint32 || fresh == 1 && b.next.log == math.MaxInt32 {
-		return 0, &store.LimitError{What: "events of one log, or logs, over all time", Limit: math.MaxUint32}
-	}
 	cost := size + store.EntryBytes*(fresh+n)
 	if err := b.makeRoom(fresh, 0, cost); err != nil {
 		return 0, err
@@ -114,10 +182,11 @@ func (b *batch) append(key string, after uint64, events [][]byte, size int64) (u
 	at := b.now.UnixMilli()
 	for _, e := range events {
 		h.last++
-		h.tip = link(&h.tip, h.last, at, e)
-		if err := b.exec(`INSERT INTO events (id, time, data, hash) VALUES (?, ?, ?, ?)`, eventID(h.id, h.last), at, e, h.tip[:]); err != nil {
-			return 0, err
-		}
+		b.next.pos++
+		sum := link(&h.tip, h.last, at, e)
+		b.rows = append(b.rows, b.next.pos, h.id, int64(h.last), h.pos, at, e, sum[:])
+		h.tip, h.pos = sum, b.next.pos
+		b.next.total += first8(sum[:])
 	}
 	h.bytes += size
 	b.heads[key] = &h
@@ -140,30 +209,15 @@ func (b *batch) trim(key string, through uint64) error {
 	}
 	h := *old
 	through = min(through, h.last)
-	var size int64
-	sum, err := b.statement(`SELECT sum(length(data)) FROM events WHERE id BETWEEN ? AND ?`)
+	size, base, err := b.cut(&h, through)
 	if err != nil {
 		return err
 	}
-	from, to := eventID(h.id, h.first), eventID(h.id, through)
-	if err := sum.QueryRowContext(context.Background(), from, to).Scan(&size); err != nil {
-		return databaseError{err}
-	}
-	last, err := b.statement(`SELECT hash FROM events WHERE id = ?`)
-	if err != nil {
-		return err
-	}
-	var base []byte
-	if err := last.QueryRowContext(context.Background(), to).Scan(&base); err != nil {
-		return databaseError{err}
-	}
-	if err := b.exec(`DELETE FROM events WHERE id BETWEEN ? AND ?`, from, to); err != nil {
-		return err
-	}
-	copy(h.base[:], base)
-	b.next.bytes -= size + store.EntryBytes*int64(through+1-h.first)
 	h.bytes -= size
-	h.first = through + 1
+	h.first, h.base = through+1, base
+	if h.events() == 0 {
+		h.pos = 0
+	}
 	b.heads[key] = &h
 	return nil
 }
@@ -187,7 +241,7 @@ func (s *Store) Expire(ctx context.Context, key string, at time.Time) error {
 			return 0, b.drop(key, &h)
 		}
 		b.heads[key] = &h
-		return 0, b.exec(`SELECT 1`) // begins; the row is written at the end
+		return 0, nil
 	})
 	return err
 }
@@ -237,7 +291,7 @@ func (s *Store) Heads(ctx context.Context, prefix, after string, n int) ([]store
 		return nil, err
 	}
 	from, to := between(prefix, after)
-	rows, err := s.db.QueryContext(ctx, `SELECT key, first, last, bytes, expires FROM logs
+	rows, err := s.db.QueryContext(ctx, `SELECT key FROM logs
 		WHERE key > ?1 AND key >= ?2 AND (?3 = '' OR key < ?3) AND (expires = 0 OR expires > ?4) ORDER BY key LIMIT ?5`,
 		after, from, to, time.Now().UnixMilli(), pageSize(n))
 	if err != nil {
@@ -246,14 +300,13 @@ func (s *Store) Heads(ctx context.Context, prefix, after string, n int) ([]store
 	defer rows.Close()
 	var out []store.Head
 	for rows.Next() {
-		var (
-			key string
-			h   head
-		)
-		if err := rows.Scan(&key, &h.first, &h.last, &h.bytes, &h.expires); err != nil {
+		var key string
+		if err := rows.Scan(&key); err != nil {
 			return nil, s.readFault(ctx, err)
 		}
-		out = append(out, h.public(key))
+		if h, ok := s.look(key); ok {
+			out = append(out, h.public(key))
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return nil, s.readFault(ctx, err)

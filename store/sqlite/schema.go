@@ -16,33 +16,34 @@ const (
 	schemaVersion = 1
 )
 
-// The tables. An event's id is its log's number and its own, so that one tree holds all logs and each lies together. There are no
-// other indexes: what can be computed can also differ.
+// The tables. Events lie in the order in which they came, whatever log they belong to, so that a commit of many logs touches few
+// pages; each knows where the one before it lies. Where a log ends is found when the store is opened and kept in memory.
 const schema = `
 CREATE TABLE meta (
 	one     INTEGER PRIMARY KEY CHECK (one = 1),
 	store   BLOB NOT NULL,    -- names this database
 	commits INTEGER NOT NULL, -- counts commits
-	log     INTEGER NOT NULL, -- number of the newest log
+	log     INTEGER NOT NULL, -- id of the newest log
+	pos     INTEGER NOT NULL, -- position of the newest event
 	rev     INTEGER NOT NULL, -- newest revision of a value
 	logs    INTEGER NOT NULL,
 	vals    INTEGER NOT NULL,
 	bytes   INTEGER NOT NULL, -- as store.Limits counts them
-	total   INTEGER NOT NULL, -- sum of the hashes of all logs and values
+	total   INTEGER NOT NULL, -- sum of the hashes of all events, logs and values
 	hash    BLOB NOT NULL     -- of this row
 ) STRICT;
 CREATE TABLE logs (
 	key     TEXT PRIMARY KEY,
 	id      INTEGER NOT NULL,
-	first   INTEGER NOT NULL,
-	last    INTEGER NOT NULL,
-	bytes   INTEGER NOT NULL,
+	first   INTEGER NOT NULL, -- number of the oldest event, or of the next one
 	expires INTEGER NOT NULL, -- milliseconds since 1970, 0 for never
-	base    BLOB NOT NULL,    -- hash of the event before the first one
-	tip     BLOB NOT NULL     -- hash of the last event
+	base    BLOB NOT NULL     -- hash of the event before the first one
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE events (
-	id   INTEGER PRIMARY KEY, -- log << 32 | number
+	pos  INTEGER PRIMARY KEY,
+	log  INTEGER NOT NULL,
+	seq  INTEGER NOT NULL,
+	prev INTEGER NOT NULL,    -- position of the event before it, if there is one
 	time INTEGER NOT NULL,    -- milliseconds since 1970
 	data BLOB NOT NULL,
 	hash BLOB NOT NULL        -- of the hash before, the number, the time and the data
@@ -63,7 +64,8 @@ type hash = [sha256.Size]byte
 type meta struct {
 	store   [16]byte
 	commits uint64
-	log     uint32
+	log     int64
+	pos     int64
 	rev     uint64
 	logs    int64
 	vals    int64
@@ -73,7 +75,7 @@ type meta struct {
 
 func (m meta) hash() hash {
 	b := append([]byte("meta"), m.store[:]...)
-	for _, n := range []uint64{m.commits, uint64(m.log), m.rev, uint64(m.logs), uint64(m.vals), uint64(m.bytes), m.total} {
+	for _, n := range []uint64{m.commits, uint64(m.log), uint64(m.pos), m.rev, uint64(m.logs), uint64(m.vals), uint64(m.bytes), m.total} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	return sha256.Sum256(b)
@@ -83,35 +85,40 @@ func (m meta) record() headRecord {
 	return headRecord{store: m.store, commits: m.commits, meta: m.hash()}
 }
 
-// head is the row about one log.
+// head is what is known of one log. The row in the database has the first half; the other half follows from the events.
 type head struct {
-	id          uint32
-	first, last uint64
-	bytes       int64
-	expires     int64
-	base, tip   hash
+	id      int64
+	first   uint64
+	expires int64
+	base    hash
+
+	last  uint64
+	bytes int64
+	pos   int64 // of the last event; 0 if there is none
+	tip   hash  // of the last event, or base
 }
 
-// digest is what the row adds to meta.total. It stands for all events of the log, since tip does.
+// sameRow reports whether both have the same row in the database.
+func (h *head) sameRow(o *head) bool {
+	return h.id == o.id && h.first == o.first && h.expires == o.expires && h.base == o.base
+}
+
+// digest is what the row adds to meta.total.
 func (h *head) digest(key string) uint64 {
-	b := binary.BigEndian.AppendUint32([]byte("log"), h.id)
-	for _, n := range []uint64{h.first, h.last, uint64(h.bytes), uint64(h.expires)} {
-		b = binary.BigEndian.AppendUint64(b, n)
-	}
-	b = append(append(b, h.base[:]...), h.tip[:]...)
-	sum := sha256.Sum256(append(b, key...))
+	b := binary.BigEndian.AppendUint64([]byte("log"), uint64(h.id))
+	b = binary.BigEndian.AppendUint64(b, h.first)
+	b = binary.BigEndian.AppendUint64(b, uint64(h.expires))
+	sum := sha256.Sum256(append(append(b, h.base[:]...), key...))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
 // events is how many are kept.
 func (h *head) events() int64 { return int64(h.last + 1 - h.first) }
 
-func eventID(log uint32, seq uint64) int64 { return int64(log)<<32 | int64(seq) }
-
 // seed is the hash before the first event of a log.
-func seed(m *meta, id uint32, key string) hash {
+func seed(m *meta, id int64, key string) hash {
 	b := append([]byte("seed"), m.store[:]...)
-	b = binary.BigEndian.AppendUint32(b, id)
+	b = binary.BigEndian.AppendUint64(b, uint64(id))
 	return sha256.Sum256(append(b, key...))
 }
 
@@ -153,8 +160,8 @@ func readMeta(ctx context.Context, q interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }) (m meta, sum []byte, err error) {
 	var id []byte
-	err = q.QueryRowContext(ctx, `SELECT store, commits, log, rev, logs, vals, bytes, total, hash FROM meta`).
-		Scan(&id, &m.commits, &m.log, &m.rev, &m.logs, &m.vals, &m.bytes, (*signed)(&m.total), &sum)
+	err = q.QueryRowContext(ctx, `SELECT store, commits, log, pos, rev, logs, vals, bytes, total, hash FROM meta`).
+		Scan(&id, &m.commits, &m.log, &m.pos, &m.rev, &m.logs, &m.vals, &m.bytes, (*signed)(&m.total), &sum)
 	copy(m.store[:], id)
 	return m, sum, err
 }
@@ -184,7 +191,7 @@ func create(ctx context.Context, conn *sql.Conn) error {
 	}{
 		{"BEGIN IMMEDIATE", nil},
 		{schema, nil},
-		{"INSERT INTO meta VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)", []any{m.store[:], m.commits, m.log, m.rev, m.logs, m.vals, m.bytes, int64(m.total), sum[:]}},
+		{"INSERT INTO meta VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", []any{m.store[:], m.commits, m.log, m.pos, m.rev, m.logs, m.vals, m.bytes, int64(m.total), sum[:]}},
 		{fmt.Sprintf("PRAGMA application_id = %d", applicationID), nil},
 		{fmt.Sprintf("PRAGMA user_version = %d", schemaVersion), nil},
 		{"COMMIT", nil},

@@ -36,12 +36,13 @@ type Store struct {
 	wdb    *sql.DB
 	head   *headFile
 
-	ops       chan *op
-	committed chan *group
-	stop      chan struct{} // closed by Close
-	stopped   chan struct{} // closed when everything is acknowledged that will be
-	closing   sync.Once
-	closeErr  error
+	ops      chan *op
+	written  chan struct{} // the record has changed; has room for one
+	stop     chan struct{} // closed by Close
+	stopped  chan struct{} // closed when there are no more commits
+	synced   chan struct{} // closed after that, when nobody uses the record any more
+	closing  sync.Once
+	closeErr error
 
 	mu     sync.RWMutex // guards what follows
 	heads  map[string]head
@@ -63,8 +64,8 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, limits: options.Limits.WithDefaults(64 << 30), report: options.Report,
-		ops: make(chan *op, maxWaiting), committed: make(chan *group, 1),
-		stop: make(chan struct{}), stopped: make(chan struct{}), tails: map[string]*tail{},
+		ops: make(chan *op, maxWaiting), written: make(chan struct{}, 1),
+		stop: make(chan struct{}), stopped: make(chan struct{}), synced: make(chan struct{}), tails: map[string]*tail{},
 	}
 	if s.report == nil {
 		s.report = func(string, error) {}
@@ -81,7 +82,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, f
 	}
 	go s.commits(m)
-	go s.acknowledge()
+	go s.syncHead()
 	return s, nil
 }
 
@@ -240,7 +241,7 @@ func (s *Store) Close() error {
 		s.closed = true
 		s.mu.Unlock()
 		close(s.stop)
-		<-s.stopped
+		<-s.synced
 		s.mu.Lock()
 		for key := range s.tails {
 			s.wakeLocked(key)
@@ -248,7 +249,6 @@ func (s *Store) Close() error {
 		s.mu.Unlock()
 		s.closeErr = s.release()
 	})
-	<-s.stopped
 	return s.closeErr
 }
 

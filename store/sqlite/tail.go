@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"iter"
+	"strconv"
 	"time"
 
 	"github.com/da1ed7bb/parley/store"
@@ -49,17 +50,17 @@ func (s *Store) Read(ctx context.Context, key string, after uint64) iter.Seq2[st
 			return
 		}
 		h, ok := s.look(key)
-		for last := h.last; ok && after < last; {
-			events, err := s.page(ctx, key, h.id, after)
+		w := walk{log: h.id, after: after}
+		for ok && w.after < h.last {
+			events, err := s.page(ctx, key, &w)
 			if err != nil {
 				yield(store.Event{}, err)
 				return
 			}
 			for _, e := range events {
-				if e.Seq > last || !yield(e, nil) {
+				if e.Seq > h.last || !yield(e, nil) {
 					return
 				}
-				after = e.Seq
 			}
 		}
 	}
@@ -72,17 +73,17 @@ func (s *Store) Tail(ctx context.Context, key string, after uint64) iter.Seq2[st
 			yield(store.Event{}, err)
 			return
 		}
-		var log uint32 // 0 until there is one
+		w := walk{after: after}
 		for {
-			if log == 0 {
+			if w.log == 0 {
 				if h, ok := s.look(key); ok {
-					log = h.id
+					w.log = h.id
 				}
 			}
-			err := s.await(ctx, key, log, after)
+			err := s.await(ctx, key, w.log, w.after)
 			var events []store.Event
-			if err == nil && log != 0 {
-				events, err = s.page(ctx, key, log, after)
+			if err == nil && w.log != 0 {
+				events, err = s.page(ctx, key, &w)
 			}
 			if err != nil {
 				yield(store.Event{}, err)
@@ -92,14 +93,13 @@ func (s *Store) Tail(ctx context.Context, key string, after uint64) iter.Seq2[st
 				if !yield(e, nil) {
 					return
 				}
-				after = e.Seq
 			}
 		}
 	}
 }
 
 // await returns when the log with this number has events behind after, or is gone, or there is one if the number is 0.
-func (s *Store) await(ctx context.Context, key string, log uint32, after uint64) error {
+func (s *Store) await(ctx context.Context, key string, log int64, after uint64) error {
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -158,70 +158,134 @@ func wait(ctx context.Context, c <-chan struct{}, until int64) {
 	}
 }
 
-// page reads some events of a log behind after, and the hash before them, and checks the chain.
-func (s *Store) page(ctx context.Context, key string, log uint32, after uint64) ([]store.Event, error) {
+// page reads some events of a log behind after, and checks the chain.
+func (s *Store) page(ctx context.Context, key string, w *walk) ([]store.Event, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	h, ok := s.look(key)
-	if !ok || h.id != log {
+	switch {
+	case !ok || h.id != w.log:
 		return nil, store.ErrNotFound
-	}
-	if after+1 < h.first {
+	case w.after+1 < h.first:
 		return nil, &store.TrimmedError{Key: key, First: h.first}
 	}
-	before, known := h.base, after+1 == h.first
-	from := after
-	if known {
-		from++
+	if len(w.positions) == 0 {
+		if err := s.find(ctx, key, w, &h); err != nil {
+			return nil, err
+		}
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT id, time, data, hash FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`,
-		eventID(log, from), eventID(log, h.last), page+1)
+	n := min(len(w.positions), page)
+	rows, err := s.db.QueryContext(ctx, `SELECT e.pos, e.seq, e.time, e.data, e.hash FROM json_each(?) j JOIN events e ON e.pos = j.value
+		ORDER BY e.pos`, positionList(w.positions[:n]))
 	if err != nil {
 		return nil, s.readFault(ctx, err)
 	}
 	defer rows.Close()
-	var out []store.Event
+	out := make([]store.Event, 0, n)
 	for rows.Next() {
 		var (
-			id, at    int64
+			pos, at   int64
+			seq       uint64
 			data, sum []byte
 		)
-		if err := rows.Scan(&id, &at, &data, &sum); err != nil {
+		if err := rows.Scan(&pos, &seq, &at, &data, &sum); err != nil {
 			return nil, s.readFault(ctx, err)
 		}
-		seq := uint64(id & 0xffffffff)
-		if known {
-			if want := link(&before, seq, at, data); !bytes.Equal(want[:], sum) || seq != after+1 {
-				return nil, s.gone(key, log, after, h.last)
-			}
-			out = append(out, store.Event{Seq: seq, Time: fromMillis(at), Data: data})
-			after = seq
-		} else if seq != after {
-			return nil, s.gone(key, log, after, h.last)
+		if want := link(&w.before, seq, at, data); !bytes.Equal(want[:], sum) || seq != w.after+1 || pos != w.positions[len(out)] {
+			return nil, s.gone(key, w, h.last)
 		}
-		copy(before[:], sum)
-		known = true
+		copy(w.before[:], sum)
+		w.after = seq
+		out = append(out, store.Event{Seq: seq, Time: fromMillis(at), Data: data})
 	}
 	if err := rows.Err(); err != nil {
 		return nil, s.readFault(ctx, err)
 	}
-	if len(out) == 0 {
-		return nil, s.gone(key, log, after, h.last)
+	if len(out) < n {
+		return nil, s.gone(key, w, h.last)
 	}
+	w.positions = w.positions[n:]
 	return out, nil
 }
 
+// A walk is how far a reader has come in a log.
+type walk struct {
+	log       int64 // id of the log; 0 until there is one
+	after     uint64
+	before    hash    // of the event numbered after
+	known     bool    // before is set
+	positions []int64 // of the events that come next
+}
+
+// find looks up where the events behind w.after lie.
+func (s *Store) find(ctx context.Context, key string, w *walk, h *head) error {
+	if !w.known && w.after+1 == h.first {
+		w.before, w.known = h.base, true
+	}
+	to := w.after + 1
+	if !w.known {
+		to-- // for its hash
+	}
+	rows, err := s.db.QueryContext(ctx, walkBack+` SELECT pos FROM walk ORDER BY pos`, h.pos, to)
+	if err != nil {
+		return s.readFault(ctx, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var pos int64
+		if err := rows.Scan(&pos); err != nil {
+			return s.readFault(ctx, err)
+		}
+		w.positions = append(w.positions, pos)
+	}
+	if err := rows.Err(); err != nil {
+		return s.readFault(ctx, err)
+	}
+	if uint64(len(w.positions)) != h.last+1-to {
+		w.positions = nil
+		return s.gone(key, w, h.last)
+	}
+	if w.known {
+		return nil
+	}
+	var sum []byte
+	err = s.db.QueryRowContext(ctx, `SELECT hash FROM events WHERE pos = ? AND seq = ?`, w.positions[0], w.after).Scan(&sum)
+	w.positions = w.positions[1:]
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		w.positions = nil
+		return s.gone(key, w, h.last)
+	case err != nil:
+		return s.readFault(ctx, err)
+	}
+	copy(w.before[:], sum)
+	w.known = true
+	return nil
+}
+
+// positionList is the JSON array of some positions.
+func positionList(positions []int64) string {
+	b := []byte{'['}
+	for i, pos := range positions {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, pos, 10)
+	}
+	return string(append(b, ']'))
+}
+
 // gone says why an event was not where it should be: the log was trimmed or dropped since, or the disk has lost it.
-func (s *Store) gone(key string, log uint32, after, last uint64) error {
+func (s *Store) gone(key string, w *walk, last uint64) error {
 	h, ok := s.look(key)
 	switch {
-	case !ok || h.id != log:
+	case !ok || h.id != w.log:
 		return store.ErrNotFound
-	case after+1 < h.first:
+	case w.after+1 < h.first:
 		return &store.TrimmedError{Key: key, First: h.first}
 	}
-	return s.corrupt("log %q: an event of %d to %d is missing or not what was written", key, after+1, last)
+	return s.corrupt("log %q: an event of %d to %d is missing or not what was written", key, w.after+1, last)
 }
 
 // readFault is what a reader returns for an error of the database.

@@ -53,13 +53,26 @@ func (b *batch) forget(key string, v slot) error {
 
 // sweepValues drops values that have expired.
 func (b *batch) sweepValues() error {
-	st, err := b.statement(`SELECT key, length(data), hash FROM vals WHERE expires > 0 AND expires <= ? LIMIT ?`)
+	old, err := b.expiredValues()
 	if err != nil {
 		return err
 	}
+	for key, v := range old {
+		if err := b.forget(key, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) expiredValues() (map[string]slot, error) {
+	st, err := b.statement(`SELECT key, length(data), hash FROM vals WHERE expires > 0 AND expires <= ? LIMIT ?`)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := st.QueryContext(context.Background(), b.now.UnixMilli(), sweepMost)
 	if err != nil {
-		return databaseError{err}
+		return nil, databaseError{err}
 	}
 	defer rows.Close()
 	old := map[string]slot{}
@@ -70,20 +83,15 @@ func (b *batch) sweepValues() error {
 			sum []byte
 		)
 		if err := rows.Scan(&key, &v.size, &sum); err != nil {
-			return databaseError{err}
+			return nil, databaseError{err}
 		}
 		v.digest = first8(sum)
 		old[key] = v
 	}
 	if err := rows.Err(); err != nil {
-		return databaseError{err}
+		return nil, databaseError{err}
 	}
-	for key, v := range old {
-		if err := b.forget(key, v); err != nil {
-			return err
-		}
-	}
-	return nil
+	return old, nil
 }
 
 // Put implements [store.Values].

@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/da1ed7bb/parley/store"
 )
 
 // verify reads everything and compares it with the hashes beside it. What it returns is what there is; what does not fit is in
@@ -25,13 +27,16 @@ func verify(ctx context.Context, conn *sql.Conn, bad *CorruptError) (m meta, hea
 	if want := m.hash(); !bytes.Equal(sum, want[:]) {
 		bad.add("the row about the store is not what was written")
 	}
-	got := meta{store: m.store, commits: m.commits, log: m.log, rev: m.rev}
-	heads, keys, err := readLogs(ctx, conn, &got)
+	got := meta{store: m.store, commits: m.commits, log: m.log, pos: m.pos, rev: m.rev}
+	heads, byID, err := readLogs(ctx, conn, &got)
 	if err != nil {
 		return m, nil, err
 	}
-	if err := verifyEvents(ctx, conn, heads, keys, bad); err != nil {
+	if err := verifyEvents(ctx, conn, byID, &got, bad); err != nil {
 		return m, nil, err
+	}
+	for _, l := range byID {
+		heads[l.key] = l.head
 	}
 	if err := verifyValues(ctx, conn, &got, bad); err != nil {
 		return m, nil, err
@@ -45,7 +50,7 @@ func verify(ctx context.Context, conn *sql.Conn, bad *CorruptError) (m meta, hea
 	case got.bytes != m.bytes:
 		bad.add("there are %d bytes instead of %d", got.bytes, m.bytes)
 	case got.total != m.total:
-		bad.add("a log or a value is an older one, or its row is not what was written")
+		bad.add("an event, a log or a value is missing, an older one, or not what was written")
 	}
 	return m, heads, nil
 }
@@ -69,104 +74,73 @@ func structure(ctx context.Context, conn *sql.Conn, bad *CorruptError) error {
 	return rows.Err()
 }
 
-// readLogs returns the logs by key, and their keys by number, and adds them to m.
-func readLogs(ctx context.Context, conn *sql.Conn, m *meta) (map[string]head, map[uint32]string, error) {
-	rows, err := conn.QueryContext(ctx, `SELECT key, id, first, last, bytes, expires, base, tip FROM logs`)
+// A foundLog is a log while its events are read.
+type foundLog struct {
+	key string
+	head
+}
+
+// readLogs returns the logs by id, and adds them to m.
+func readLogs(ctx context.Context, conn *sql.Conn, m *meta) (map[string]head, map[int64]*foundLog, error) {
+	rows, err := conn.QueryContext(ctx, `SELECT key, id, first, expires, base FROM logs`)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer rows.Close()
-	heads, keys := map[string]head{}, map[uint32]string{}
+	heads, byID := map[string]head{}, map[int64]*foundLog{}
 	for rows.Next() {
 		var (
-			key       string
-			h         head
-			base, tip sql.RawBytes
+			l    foundLog
+			base sql.RawBytes
 		)
-		if err := rows.Scan(&key, &h.id, &h.first, &h.last, &h.bytes, &h.expires, &base, &tip); err != nil {
+		if err := rows.Scan(&l.key, &l.id, &l.first, &l.expires, &base); err != nil {
 			return nil, nil, err
 		}
-		copy(h.base[:], base)
-		copy(h.tip[:], tip)
-		heads[key], keys[h.id] = h, key
+		copy(l.base[:], base)
+		l.last, l.tip = l.first-1, l.base
+		byID[l.id] = &l
 		m.logs++
-		m.bytes += h.cost()
-		m.total += h.digest(key)
+		m.bytes += store.EntryBytes
+		m.total += l.digest(l.key)
 	}
-	return heads, keys, rows.Err()
+	return heads, byID, rows.Err()
 }
 
-// verifyEvents follows the chain of each log.
-func verifyEvents(ctx context.Context, conn *sql.Conn, heads map[string]head, keys map[uint32]string, bad *CorruptError) error {
-	rows, err := conn.QueryContext(ctx, `SELECT id, time, data, hash FROM events ORDER BY id`)
+// verifyEvents follows the chain of each log, and adds the events to m.
+func verifyEvents(ctx context.Context, conn *sql.Conn, byID map[int64]*foundLog, m *meta, bad *CorruptError) error {
+	rows, err := conn.QueryContext(ctx, `SELECT pos, log, seq, prev, time, data, hash FROM events ORDER BY pos`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	var (
-		key     string
-		h       head
-		next    uint64 // the number that comes next in this log
-		before  hash
-		size    int64
-		strange int
-	)
-	seen := map[string]bool{}
-	finish := func() {
-		if key == "" {
-			return
-		}
-		if next <= h.last {
-			bad.add("log %q: events %d to %d are missing", key, next, h.last)
-		} else if before != h.tip {
-			bad.add("log %q: its last event is not the one that was written", key)
-		} else if size != h.bytes {
-			bad.add("log %q: %d bytes instead of %d", key, size, h.bytes)
-		}
-	}
-	current := int64(-1)
 	for rows.Next() {
 		var (
-			id, at    int64
-			data, sum sql.RawBytes
+			pos, log, prev, at int64
+			seq                uint64
+			data, sum          sql.RawBytes
 		)
-		if err := rows.Scan(&id, &at, &data, &sum); err != nil {
+		if err := rows.Scan(&pos, &log, &seq, &prev, &at, &data, &sum); err != nil {
 			return err
 		}
-		log, seq := id>>32, uint64(id&0xffffffff)
-		if log != current {
-			finish()
-			current = log
-			key = keys[uint32(log)]
-			h = heads[key]
-			seen[key] = true
-			next, before, size = h.first, h.base, 0
-		}
-		if key == "" {
-			strange++
+		m.bytes += int64(len(data)) + store.EntryBytes
+		m.total += first8(sum)
+		l := byID[log]
+		if l == nil {
+			bad.add("the event at position %d belongs to no log", pos)
 			continue
 		}
-		if seq > next && seq <= h.last {
-			bad.add("log %q: events %d to %d are missing", key, next, seq-1)
-			copy(before[:], sum) // so that one fault is told once
-		} else if seq < next || seq > h.last {
-			bad.add("log %q: event %d should not be there", key, seq)
-			continue
-		} else if want := link(&before, seq, at, data); !bytes.Equal(sum, want[:]) {
-			bad.add("log %q: event %d is not what was written", key, seq)
+		want := link(&l.tip, seq, at, data)
+		switch {
+		case seq > l.last+1:
+			bad.add("log %q: events %d to %d are missing", l.key, l.last+1, seq-1) // and what comes next does not count as a fault
+		case seq <= l.last:
+			bad.add("log %q: there are two events %d", l.key, seq)
+		case !bytes.Equal(sum, want[:]) || prev != l.pos && l.pos != 0 || pos > m.pos:
+			bad.add("log %q: event %d is not what was written", l.key, seq)
 		}
-		copy(before[:], sum)
-		next = seq + 1
-		size += int64(len(data))
-	}
-	finish()
-	if strange > 0 {
-		bad.add("%d events belong to no log", strange)
-	}
-	for key, h := range heads {
-		if !seen[key] && h.events() > 0 {
-			bad.add("log %q: events %d to %d are missing", key, h.first, h.last)
-		}
+		l.last, l.pos = seq, pos
+		l.bytes += int64(len(data))
+		copy(l.tip[:], sum)
 	}
 	return rows.Err()
 }
