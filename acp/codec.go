@@ -63,3 +63,18 @@ func unfit(err error) *Error {
 	}
 	return invalid("The params do not fit.")
 }
+
+// Parse reads a request or what else came from a peer, as strictly as both bindings do. What does not fit is an [*Error].
+func Parse(text []byte, v any) error {
+	raw, err := jsonrpc.ParseRaw(text)
+	if err != nil {
+		return invalid("This is no JSON.")
+	}
+	if !isObject(raw) {
+		return invalid("This is no JSON object.")
+	}
+	if err := raw.Decode(v); err != nil {
+		return unfit(err)
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package acphttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/sse"
+)
+
+// silence is three comments of a server that sends one in 15 s.
+const silence = 45 * time.Second
+
+// stream creates or resumes a run and takes in its events.
+func (c *call) stream(ctx context.Context, path string) error {
+	answer, err := c.send(ctx, http.MethodPost, path, sse.ContentType, c.body, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if !isEvents(answer) {
+		return fmt.Errorf("acphttp: %w: it is %.64q, not a stream", jsonrpc.ErrBadResponse, answer.Header.Get("Content-Type"))
+	}
+	t := &track{call: c, id: c.in.RunID, fresh: c.item.Method == acp.MethodRunsCreate}
+	if id := answer.Header.Get(headerRunID); id != "" {
+		t.id = id
+	}
+	return t.finish(t.read(answer.Body))
+}
+
+// A track is what a stream has brought so far.
+type track struct {
+	call  *call
+	id    string // of the run
+	last  int64  // number of the last event; 0 if the server does not tell
+	fresh bool   // the stream began with the run, so that events can be counted
+
+	run *acp.Run // of the last event, if it was about the run
+}
+
+// read takes in a stream. It returns nil at its end.
+func (t *track) read(body io.Reader) error {
+	events := sse.NewReader(body, t.call.link.opts.MaxMessage)
+	events.OnSilence(silence, func() { t.call.cancel(jsonrpc.ErrTimeout) })
+	for {
+		e, err := events.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("acphttp: %w", err)
+		case e.Type != "message" || len(e.Data) == 0:
+			continue
+		}
+		seq, err := strconv.ParseInt(e.ID, 10, 64)
+		if err != nil || seq <= 0 {
+			seq = 0
+		}
+		raw, err := jsonrpc.ParseRaw(e.Data)
+		if err != nil {
+			return fmt.Errorf("acphttp: %w: an event begins with %.64q", jsonrpc.ErrBadResponse, e.Data)
+		}
+		if err := t.take(seq, raw); err != nil {
+			return err
+		}
+	}
+}
+
+// take hands over one event. An error event is the error that it has in it.
+func (t *track) take(seq int64, raw jsonrpc.Raw) error {
+	var e acp.Event
+	if err := raw.Decode(&e); err != nil {
+		return fmt.Errorf("acphttp: %w: %w", jsonrpc.ErrBadResponse, err)
+	}
+	if e.Type == acp.EventError && e.Error != nil {
+		return e.Error
+	}
+	if t.run = e.Run; e.Run != nil && t.id == "" {
+		t.id = e.Run.ID
+	}
+	if seq == 0 && t.fresh {
+		seq = t.last + 1
+	}
+	t.last = seq
+	params, err := (&acp.RunEvent{RunID: t.id, Seq: seq, RequestID: jsonrpc.NullID, Event: raw}).AppendJSON(nil)
+	if err != nil || t.call.item.On == nil {
+		return err
+	}
+	t.call.refused = t.call.item.On(&jsonrpc.Request{Method: acp.NotifyRunEvent, Params: params})
+	return t.call.refused
+}
+
+// settled reports whether the last event is one with which a stream ends.
+func (t *track) settled() bool {
+	return t.run != nil && (t.run.Status.Terminal() || t.run.Status == acp.RunAwaiting)
+}
+
+// finish makes the last event the result. A stream that ends with another one broke.
+func (t *track) finish(err error) error {
+	switch {
+	case err != nil:
+		return err
+	case !t.settled():
+		return fmt.Errorf("acphttp: %w: the stream ended before the run", jsonrpc.ErrBadResponse)
+	}
+	if out, ok := t.call.item.Result.(*acp.Run); ok {
+		*out = *t.run
+	}
+	return nil
+}
+
+// events asks for a list of events.
+func (c *call) events(ctx context.Context, path string) error {
+	list, err := c.list(ctx, path, c.in.After)
+	if err != nil {
+		return err
+	}
+	return acp.EventList(list).Decode(c.item.Result)
+}
+
+// list asks for the events behind a number. Servers that do not know how to leave some out send all.
+func (c *call) list(ctx context.Context, path string, after int64) ([]acp.Record, error) {
+	if after != 0 {
+		path += "?after=" + strconv.FormatInt(after, 10)
+	}
+	answer, err := c.send(ctx, http.MethodGet, path, "application/json", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	return c.records(answer, after)
+}
+
+func (c *call) records(answer *http.Response, after int64) ([]acp.Record, error) {
+	var in acp.RunEventsListResponse
+	if err := c.decode(answer, &in); err != nil {
+		return nil, err
+	}
+	first := int64(1)
+	if n, err := strconv.ParseInt(answer.Header.Get(headerAfter), 10, 64); err == nil {
+		first = max(n, 0) + 1
+	} else if after < 0 {
+		after = int64(len(in.Events))
+	}
+	var out []acp.Record
+	for i, raw := range in.Events {
+		if seq := first + int64(i); seq > after {
+			out = append(out, acp.Record{Seq: seq, Event: raw})
+		}
+	}
+	return out, nil
+}
+
+// subscribe follows a run: as a stream where the server has that, and otherwise by asking again and again.
+func (c *call) subscribe(ctx context.Context, path string) error {
+	t := &track{call: c, id: c.in.RunID, last: c.in.After}
+	header := http.Header{}
+	query := ""
+	if t.last > 0 {
+		header.Set("Last-Event-ID", strconv.FormatInt(t.last, 10))
+	} else if t.last < 0 {
+		query = "?" + url.Values{"after": {"-1"}}.Encode()
+	}
+	answer, err := c.send(ctx, http.MethodGet, path+"/events"+query, sse.ContentType+", application/json;q=0.5", nil, header)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	switch {
+	case answer.StatusCode == http.StatusNoContent:
+		return c.get(ctx, path)
+	case !isEvents(answer):
+		list, err := c.records(answer, t.last)
+		if err != nil {
+			return err
+		}
+		return c.poll(ctx, t, path, list)
+	}
+	if err := t.read(answer.Body); err != nil {
+		return err
+	}
+	if t.run == nil && t.last == c.in.After {
+		return c.quiet(ctx, path)
+	}
+	return t.finish(nil)
+}
+
+// quiet is for a stream without events: that of a run that awaits an answer.
+func (c *call) quiet(ctx context.Context, path string) error {
+	var run acp.Run
+	if err := c.look(ctx, path, &run); err != nil {
+		return err
+	}
+	if run.Status != acp.RunAwaiting {
+		return fmt.Errorf("acphttp: %w: the stream ended before the run", jsonrpc.ErrBadResponse)
+	}
+	if out, ok := c.item.Result.(*acp.Run); ok {
+		*out = run
+	}
+	return nil
+}
+
+// look asks for a run.
+func (c *call) look(ctx context.Context, path string, run *acp.Run) error {
+	answer, err := c.send(ctx, http.MethodGet, path, "application/json", nil, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	return c.decode(answer, run)
+}
+
+// poll asks a server without such streams again and again.
+func (c *call) poll(ctx context.Context, t *track, path string, list []acp.Record) error {
+	for {
+		for _, record := range list {
+			if err := t.take(record.Seq, record.Event); err != nil {
+				return err
+			}
+		}
+		if t.settled() {
+			return t.finish(nil)
+		}
+		var run acp.Run
+		if err := c.look(ctx, path, &run); err != nil {
+			return err
+		}
+		var err error
+		if list, err = c.list(ctx, path+"/events", max(t.last, 0)); err != nil {
+			return err
+		}
+		if len(list) == 0 && (run.Status.Terminal() || run.Status == acp.RunAwaiting) {
+			t.run = &run // all was there before
+			return t.finish(nil)
+		}
+		if len(list) == 0 {
+			if err := pause(ctx, c.link.opts.Poll); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

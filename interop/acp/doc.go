@@ -1,0 +1,2 @@
+// Package acp holds our ends of the Agent Communication Protocol against its own SDK.
+package acp
