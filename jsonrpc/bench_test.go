@@ -2,6 +2,7 @@ package jsonrpc_test
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 
@@ -64,6 +65,22 @@ func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
 		if e := Scan(payload, func(*Message) {}); e != nil {
 			b.Fatal(e)
+		}
+	}
+}
+
+// BenchmarkScan is the grammar of a document of 64 KiB with short strings, numbers and nesting.
+func BenchmarkScan(b *testing.B) {
+	doc := []byte(`[`)
+	for i := 0; len(doc) < 64<<10; i++ {
+		doc = fmt.Appendf(doc, `{"id":%d,"name":"Item number %d","price":%d.%02d,"tags":["new","größer","a/b"],"stock":{"here":%d,"there":null},"on":%t,"note":"first line\nsecond \"line\""},`,
+			1000+i, i, i%500, i%100, i%37, i%2 == 0)
+	}
+	doc[len(doc)-1] = ']'
+	b.SetBytes(int64(len(doc)))
+	for b.Loop() {
+		if _, err := ParseRaw(doc); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -169,7 +169,7 @@ const spaces uint64 = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
 
 // skipSpace returns the index of the first byte at or after i that is not white space.
 func skipSpace(b []byte, i int) int {
-	for i < len(b) && b[i] <= ' ' && spaces>>b[i]&1 == 1 {
+	for uint(i) < uint(len(b)) && b[i] <= ' ' && spaces>>(b[i]&63)&1 == 1 { // unsigned: one check instead of two
 		i++
 	}
 	return i
@@ -220,7 +220,7 @@ func (s *scanner) number(b []byte, i int) (int, error) {
 }
 
 func digits(b []byte, i int) int {
-	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
+	for uint(i) < uint(len(b)) && b[i]-'0' <= 9 {
 		i++
 	}
 	return i
