@@ -89,6 +89,14 @@ func (k *Key) Algorithm() string { return string(k.algorithm) }
 // Thumbprint returns the SHA-256 thumbprint of the public key (RFC 7638), which DPoP-bound tokens carry as cnf.jkt.
 func (k *Key) Thumbprint() string { return k.thumb }
 
+// Public returns the public key as a JWK (RFC 7517), for whoever verifies what the key signs.
+func (k *Key) Public() []byte {
+	public := k.public
+	public.KeyID, public.Algorithm, public.Use = k.ID, string(k.algorithm), "sig"
+	text, _ := public.MarshalJSON() // KeyOf has tried it
+	return text
+}
+
 // marshal returns the private key as PEM.
 func (k *Key) marshal() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
