@@ -114,7 +114,7 @@ func (c *call) run(cmd *cobra.Command, words []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.target, words, err = c.app.target(c.reach, words); err != nil {
+	if c.target, words, err = c.app.target(c.reach, words, false); err != nil {
 		return err
 	}
 	if err := c.reach.fit(c.target); err != nil {
@@ -144,13 +144,14 @@ func (c *call) run(cmd *cobra.Command, words []string) (err error) {
 	return c.runOne(ctx, cmd, dialer, words)
 }
 
-// target finds out which server is meant: the child behind --, or the first word.
-func (a *app) target(r reachFlags, words []string) (parley.Target, []string, error) {
+// target finds out which server is meant: the child behind --, or the first word. uris says that words behind the target
+// may look like one.
+func (a *app) target(r reachFlags, words []string, uris bool) (parley.Target, []string, error) {
 	var t parley.Target
 	switch {
 	case a.hasArgv && len(a.argv) == 0:
 		return t, nil, usagef("the command of the child is missing behind --")
-	case a.hasArgv && len(words) > 0 && looksLikeTarget(words[0]):
+	case a.hasArgv && !uris && len(words) > 0 && looksLikeTarget(words[0]):
 		return t, nil, usagef("%q and the child behind -- are two targets; leave one out", cut(words[0], 60))
 	case a.hasArgv:
 		t = parley.Command(a.argv...)

@@ -69,7 +69,7 @@ The methods are on the page at / of an http address, and in the answer to rpc.di
 	flags.register(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&flags.mcp, "mcp", false, "speak MCP with --stdio")
-	f.StringArrayVar(&flags.listenMCP, "listen-mcp", nil, "speak MCP on `TARGET`: tcp, tls, unix or stdio; repeatable")
+	f.StringArrayVar(&flags.listenMCP, "listen-mcp", nil, "speak MCP on `TARGET`: tcp, tls or unix; repeatable")
 	f.StringVar(&flags.weatherURL, "weather-url", "", "ask the weather service at `URL` for forecasts, such as https://api.open-meteo.com/v1/forecast")
 	return cmd
 }
@@ -105,7 +105,9 @@ func (a *app) demo(ctx context.Context, flags demoFlags) error {
 		return err
 	}
 	defer tools.Close()
-	addMCP(listener, tools)
+	if converse := addMCP(listener, tools); flags.mcp {
+		listener.Converse = converse
+	}
 
 	server, err := listener.Listen(ctx, targets...)
 	if errors.Is(err, parley.ErrAddressInUse) {

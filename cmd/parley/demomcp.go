@@ -37,18 +37,17 @@ func (a *app) demoTargets(flags demoFlags) ([]parley.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if flags.mcp {
-		targets[0].Scheme = mcpPrefix + targets[0].Scheme
-	}
 	for _, word := range flags.listenMCP {
 		t, err := parley.ParseTarget(word)
 		if err != nil {
 			return nil, err
 		}
 		switch t.Scheme {
-		case "tcp", "tls", "unix", "stdio":
+		case "tcp", "tls", "unix":
+		case "stdio":
+			return nil, usagef("MCP on stdin and stdout is --mcp --stdio")
 		default:
-			return nil, usagef("--listen-mcp takes tcp, tls, unix and stdio; %s has MCP at %s with --listen", t.Scheme, mcpPath)
+			return nil, usagef("--listen-mcp takes tcp, tls and unix; %s has MCP at %s with --listen", t.Scheme, mcpPath)
 		}
 		if t.Version == jsonrpc.Version1 {
 			return nil, usagef("MCP is JSON-RPC 2.0; leave out jsonrpc=1.0")
@@ -82,9 +81,10 @@ func (a *app) demoMCP(flags demoFlags, log *reporter) (*demo.MCP, error) {
 	return demo.NewMCP(thisBuild().Version, options), nil
 }
 
-// addMCP lets the listener speak MCP: at the paths of its http addresses, and on the targets that are marked.
-func addMCP(l *parley.Listener, tools *demo.MCP) {
-	converse := func(conn *jsonrpc.Conn) func() { return tools.Server.Attach(conn).Close }
+// addMCP lets the listener speak MCP: at the paths of its http addresses, and on the targets that are marked. What it returns
+// sets up conversations on others.
+func addMCP(l *parley.Listener, tools *demo.MCP) (converse func(*jsonrpc.Conn) func()) {
+	converse = func(conn *jsonrpc.Conn) func() { return tools.Server.Attach(conn).Close }
 	handler := mcphttp.NewHandler(tools.Server, &mcphttp.Options{Unguarded: true, MaxMessage: l.MaxMessage}) // the listener's door stands before it
 	pair := handler.Pair(messagesPath)
 	l.Mounts = map[string]parley.Mount{
@@ -93,12 +93,13 @@ func addMCP(l *parley.Listener, tools *demo.MCP) {
 		messagesPath: {Handler: pair},
 	}
 	l.Schemes = mcpSchemes(converse)
+	return converse
 }
 
 // mcpSchemes is the table of what can be listened on, with the targets that speak MCP alone.
 func mcpSchemes(converse func(*jsonrpc.Conn) func()) parley.Schemes {
 	table := parley.DefaultSchemes()
-	for _, name := range []string{"tcp", "tls", "unix", "stdio"} {
+	for _, name := range []string{"tcp", "tls", "unix"} {
 		plain := table[name]
 		table[mcpPrefix+name] = parley.Scheme{Listen: func(ctx context.Context, l *parley.Listener, t parley.Target) (parley.Service, error) {
 			own := *l

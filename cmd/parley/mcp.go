@@ -43,6 +43,7 @@ type mcpVerb struct {
 	decline  bool
 	sample   string
 	roots    []string
+	uris     bool // words behind the target are URIs
 
 	printer  *printer
 	tracer   *tracer
@@ -119,7 +120,7 @@ func (v *mcpVerb) run(ctx context.Context, words []string, most int, do func(con
 	if v.printer, err = v.app.printer(v.output); err != nil {
 		return err
 	}
-	if v.target, words, err = v.app.target(v.reach, words); err != nil {
+	if v.target, words, err = v.app.target(v.reach, words, v.uris); err != nil {
 		return err
 	}
 	if most >= 0 && len(words) > most {
@@ -142,6 +143,9 @@ func (v *mcpVerb) run(ctx context.Context, words []string, most int, do func(con
 		return v.pending()
 	}
 	if err := v.connect(ctx); err != nil {
+		if errors.Is(err, jsonrpc.ErrMethodNotFound) {
+			err = &toldError{"there is no MCP at " + v.target.String() + ": it answers " + jsonrpc.ErrMethodNotFound.Error(), err}
+		}
 		return v.explain(ctx, err)
 	}
 	err = do(ctx, v, words)

@@ -184,7 +184,7 @@ func (v *mcpVerb) fillOne(ctx context.Context, f *field, given map[string]answer
 	if about := f.text("description"); about != "" {
 		prompt += ", " + visible(about, 200)
 	}
-	if !f.required {
+	if !f.required && standard == nil {
 		prompt += " (may stay empty)"
 	}
 	fmt.Fprintf(v.app.stderr, "\n  %s%s\n", prompt, f.bounds())
@@ -193,8 +193,9 @@ func (v *mcpVerb) fillOne(ctx context.Context, f *field, given map[string]answer
 		fmt.Fprintf(v.app.stderr, "    %d  %s\n", i+1, visible(c.text(), 120))
 	}
 	for {
+		fmt.Fprint(v.app.stderr, "  ")
 		if standard != nil {
-			fmt.Fprintf(v.app.stderr, "  [%s] ", visible(f.shown(standard), 80))
+			fmt.Fprintf(v.app.stderr, "[%s] ", visible(f.shown(standard), 80))
 		}
 		fmt.Fprint(v.app.stderr, "> ")
 		line, err := v.app.typed(ctx)
@@ -367,12 +368,15 @@ func (f *field) shown(value jsonrpc.Raw) string {
 // bounds tells what a field takes.
 func (f *field) bounds() string {
 	var parts []string
-	for _, b := range []struct{ member, text string }{
-		{"minLength", "at least %s letters"}, {"maxLength", "at most %s letters"}, {"minimum", "at least %s"}, {"maximum", "at most %s"},
-		{"minItems", "at least %s"}, {"maxItems", "at most %s"},
-	} {
-		if value := memberOf(f.schema, b.member); value != nil {
-			parts = append(parts, fmt.Sprintf(b.text, visible(string(value), 20)))
+	for _, b := range []struct{ least, most, what string }{{"minLength", "maxLength", " letters"}, {"minimum", "maximum", ""}, {"minItems", "maxItems", " of them"}} {
+		least, most := memberOf(f.schema, b.least), memberOf(f.schema, b.most)
+		switch {
+		case least != nil && most != nil:
+			parts = append(parts, fmt.Sprintf("%s to %s%s", visible(string(least), 20), visible(string(most), 20), b.what))
+		case least != nil:
+			parts = append(parts, fmt.Sprintf("at least %s%s", visible(string(least), 20), b.what))
+		case most != nil:
+			parts = append(parts, fmt.Sprintf("at most %s%s", visible(string(most), 20), b.what))
 		}
 	}
 	switch f.text("type") {

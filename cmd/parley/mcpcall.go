@@ -299,6 +299,7 @@ func (a *app) mcpRead() *cobra.Command {
 Text is printed as text; -o json is the whole answer, -o raw the bytes.`,
 	}, 1, readResource)
 	v.asking(cmd)
+	v.uris = true
 	cmd.ValidArgsFunction = a.completeMCP(v, completeURIs, false)
 	return cmd
 }
@@ -417,6 +418,7 @@ func (a *app) mcpComplete() *cobra.Command {
   parley mcp complete :3000/mcp plan-evening restaurant "" city=Oslo
   parley mcp complete :3000/mcp 'weather://sun/{city}' city to`,
 	}, -1, completeArgument)
+	v.uris = true
 	cmd.ValidArgsFunction = a.completeMCP(v, nil, false)
 	return cmd
 }

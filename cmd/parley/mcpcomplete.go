@@ -37,7 +37,7 @@ func (a *app) completeMCP(v *mcpVerb, offer offers, more bool) cobra.CompletionF
 		}
 		quiet.protocol, quiet.reach.trace, quiet.login.how = v.protocol, "", loginNever
 		var err error
-		if quiet.target, _, err = a.target(quiet.reach, words); err != nil || quiet.target.Scheme == "exec" {
+		if quiet.target, _, err = a.target(quiet.reach, words, true); err != nil || quiet.target.Scheme == "exec" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var stop func()

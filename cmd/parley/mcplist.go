@@ -49,6 +49,13 @@ func listTools(ctx context.Context, v *mcpVerb, names []string) error {
 			wanted = append(wanted, all[i])
 		}
 	}
+	if v.output.format == "table" {
+		var rows []toolRow
+		for _, t := range wanted {
+			rows = append(rows, toolRow{t.Name, orElse(t.Title, titleOf(t.Annotations)), toolSignature(&t)})
+		}
+		return v.printJSON(ctx, rows)
+	}
 	return v.printList(ctx, wanted, func(b *strings.Builder, p palette) {
 		for _, t := range wanted {
 			listEntry(b, p, t.Name, toolSignature(&t), t.Description)
@@ -57,6 +64,32 @@ func listTools(ctx context.Context, v *mcpVerb, names []string) error {
 			}
 		}
 	})
+}
+
+// What a table shows of each thing; schemas and texts would burst it.
+type (
+	toolRow struct {
+		Name       string `json:"name"`
+		Title      string `json:"title"`
+		Parameters string `json:"parameters"`
+	}
+	resourceRow struct {
+		URI   string `json:"uri"`
+		Title string `json:"title"`
+		Type  string `json:"type"`
+	}
+	promptRow struct {
+		Name      string `json:"name"`
+		Title     string `json:"title"`
+		Arguments string `json:"arguments"`
+	}
+)
+
+func titleOf(a *mcp.ToolAnnotations) string {
+	if a == nil {
+		return ""
+	}
+	return a.Title
 }
 
 func toolNames(tools []mcp.Tool) []string {
@@ -102,13 +135,23 @@ func listResources(ctx context.Context, v *mcpVerb, _ []string) error {
 		}
 		all.Templates = []mcp.ResourceTemplate{} // some servers have no such method
 	}
-	if v.output.format == "table" || v.output.format == "ndjson" {
+	switch v.output.format {
+	case "ndjson":
 		rows := make([]any, 0, len(all.Resources)+len(all.Templates))
 		for _, r := range all.Resources {
 			rows = append(rows, r)
 		}
 		for _, t := range all.Templates {
 			rows = append(rows, t)
+		}
+		return v.printJSON(ctx, rows)
+	case "table":
+		var rows []resourceRow
+		for _, r := range all.Resources {
+			rows = append(rows, resourceRow{r.URI, orElse(r.Title, r.Name), r.MIMEType})
+		}
+		for _, t := range all.Templates {
+			rows = append(rows, resourceRow{t.URITemplate, orElse(t.Title, t.Name), t.MIMEType})
 		}
 		return v.printJSON(ctx, rows)
 	}
@@ -144,13 +187,16 @@ func listPrompts(ctx context.Context, v *mcpVerb, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if v.output.format == "table" {
+		var rows []promptRow
+		for _, prompt := range all {
+			rows = append(rows, promptRow{prompt.Name, prompt.Title, promptSignature(&prompt)})
+		}
+		return v.printJSON(ctx, rows)
+	}
 	return v.printList(ctx, all, func(b *strings.Builder, p palette) {
 		for _, prompt := range all {
-			var args []string
-			for _, arg := range prompt.Arguments {
-				args = append(args, arg.Name+mark(!arg.Required, "?"))
-			}
-			listEntry(b, p, prompt.Name, "("+strings.Join(args, ", ")+")", prompt.Description)
+			listEntry(b, p, prompt.Name, promptSignature(&prompt), prompt.Description)
 			for _, arg := range prompt.Arguments {
 				if arg.Description != "" {
 					fmt.Fprintf(b, "      %s: %s\n", visible(arg.Name, 60), visible(arg.Description, 200))
@@ -158,6 +204,14 @@ func listPrompts(ctx context.Context, v *mcpVerb, _ []string) error {
 			}
 		}
 	})
+}
+
+func promptSignature(p *mcp.Prompt) string {
+	var args []string
+	for _, arg := range p.Arguments {
+		args = append(args, arg.Name+mark(!arg.Required, "?"))
+	}
+	return "(" + strings.Join(args, ", ") + ")"
 }
 
 // hasNo says that a server does not offer something at all.

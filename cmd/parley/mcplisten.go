@@ -21,13 +21,14 @@ func (a *app) mcpListen() *cobra.Command {
 		Long: `Hear what changes: the lists of tools, resources and prompts, and the resources that are named. Each change is a line.
 
   parley mcp listen :3000/mcp clock://now --count 3
-  parley mcp listen :3000/mcp table://bookings
+  parley mcp listen :3000/mcp table://bookings --for 2s
   parley mcp listen clock://now -o ndjson --for 5s -- parley demo --mcp --stdio
 
 It ends with Ctrl-C, or as --count and --for say. --timeout bounds only how long the server may take to begin.`,
 	}, -1, func(ctx context.Context, v *mcpVerb, uris []string) error { return listen(ctx, v, uris, count, during) })
 	cmd.Flags().IntVarP(&count, "count", "n", 0, "end after so many changes")
 	cmd.Flags().DurationVar(&during, "for", 0, "end after this `TIME`")
+	v.uris = true
 	cmd.ValidArgsFunction = a.completeMCP(v, completeURIs, true)
 	return cmd
 }

@@ -154,7 +154,7 @@ func (a *app) mcpLogout() *cobra.Command {
 	cmd.ValidArgsFunction = a.completeMCP(v, nil, false)
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		var err error
-		if v.target, words, err = a.target(v.reach, words); err != nil {
+		if v.target, words, err = a.target(v.reach, words, false); err != nil {
 			return err
 		}
 		if len(words) > 0 {

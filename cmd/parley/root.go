@@ -122,9 +122,12 @@ func (a *app) usage(cmd *cobra.Command) error {
 			}
 		}
 	}
-	if cmd.Parent() == nil {
+	switch {
+	case cmd.Parent() == nil:
 		fmt.Fprintf(&b, "\n%s", exitHelp)
-	} else if cmd.Runnable() {
+	case cmd.HasAvailableSubCommands():
+		fmt.Fprintf(&b, "\n%s VERB --help tells more about one.\n", cmd.CommandPath())
+	case cmd.Runnable():
 		fmt.Fprintf(&b, "Usage: %s\n\n%s", cmd.UseLine(), strings.Replace(cmd.LocalFlags().FlagUsages(), `FILE[="-"]`, "[=FILE]   ", 1))
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())

@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each command under the race detector takes a second more
 			return startDemo(nil, env.Setenv, env.Defer)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "demo": demoWith, "certify": certify},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "demo": demoWith, "certify": certify, "examples": examples},
 	})
 }
 
@@ -68,6 +68,29 @@ func demoWith(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Check(startDemo(args, ts.Setenv, ts.Defer))
+}
+
+// examples runs the three examples at the beginning of a verb's help, as they stand but for the ports: examples mcp tools
+func examples(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(ts.Exec("parley", append(args, "--help")...))
+	real := strings.NewReplacer(" :3000/mcp", " "+ts.Getenv("MCP_HTTP"), "http://127.0.0.1:3000/mcp", ts.Getenv("MCP_HTTP"),
+		" :3000/rpc", " "+ts.Getenv("HTTP"), "http://127.0.0.1:3000/rpc", ts.Getenv("HTTP"), "tcp://127.0.0.1:3001", ts.Getenv("TCP"))
+	ran := 0
+	for line := range strings.Lines(ts.ReadFile("stdout")) {
+		command, ok := strings.CutPrefix(line, "  parley ")
+		if !ok || strings.Contains(command, "example.com") || strings.Contains(command, "Ctrl-C") {
+			continue
+		}
+		command, _, _ = strings.Cut(strings.TrimSpace(command), "   ") // a remark
+		ts.Logf("> parley %s", command)
+		if err := ts.Exec("parley", shellWords(real.Replace(command))...); err != nil {
+			ts.Fatalf("the example does not run: parley %s: %v", command, err)
+		}
+		ran++
+	}
+	if ran < 2 {
+		ts.Fatalf("%d examples were found in the help of %s", ran, strings.Join(args, " "))
+	}
 }
 
 // certify makes cert.pem and key.pem for 127.0.0.1.
