@@ -59,6 +59,16 @@ var reasons = map[int64]string{
 	jsonrpc.CodeInvalidParams: reasonInvalid,
 }
 
+// CodeOf returns the code that stands behind a reason of an ErrorInfo, and 0 for one that is not the protocol's.
+func CodeOf(reason string) int64 {
+	for code, name := range reasons {
+		if name == reason {
+			return code
+		}
+	}
+	return 0
+}
+
 // A Detail is one member of an error's data. Its Type tells which of the others count.
 type Detail struct {
 	Type string `json:"@type"`

@@ -36,6 +36,18 @@ func ServiceOf(ctx context.Context) Service {
 	return Service{}
 }
 
+type principalKey struct{}
+
+// WithPrincipal returns a context for [Server.Serve] that says who is at the other end; see [Service].
+func WithPrincipal(ctx context.Context, principal string) context.Context {
+	return context.WithValue(ctx, principalKey{}, principal)
+}
+
+func principalOf(ctx context.Context) string {
+	principal, _ := ctx.Value(principalKey{}).(string)
+	return principal
+}
+
 // ParseExtensions reads the values of [HeaderExtensions]: URIs, with commas between them.
 func ParseExtensions(values []string) []string {
 	var out []string
@@ -54,7 +66,7 @@ func (s *Server) service(ctx context.Context, req *jsonrpc.Request) Service {
 	if beside, ok := ctx.Value(serviceKey{}).(*Service); ok {
 		return *beside
 	}
-	var out Service
+	out := Service{Principal: principalOf(ctx)}
 	if s.opts.Principal != nil {
 		out.Principal = s.opts.Principal(ctx)
 	}

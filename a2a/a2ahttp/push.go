@@ -1,0 +1,135 @@
+package a2ahttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/da1ed7bb/parley/a2a"
+	"github.com/da1ed7bb/parley/internal/x/outbound"
+)
+
+// Names of the header with the token of a webhook. Which one it is has not been settled, so both are sent (v0.3: the first).
+const (
+	HeaderToken  = "X-A2A-Notification-Token"
+	HeaderToken1 = "A2A-Notification-Token"
+)
+
+// A Pusher posts notifications to webhooks, for [a2a.ServerOptions]. The zero value reaches public addresses by https and nothing else: a caller
+// names the address, and may mean one that only we can reach. What is resolved is looked at on the very socket. Redirects are not
+// followed. A notification has 5 s to connect and 10 s in all. It is safe for concurrent use; [Pusher.Close] lets its connections go.
+type Pusher struct {
+	// Hosts are names and addresses, in lower case and without port, that may also be reached by http and at private addresses. Loopback
+	// adds this machine. Both are for development, and for networks whose webhooks are known.
+	Hosts    []string
+	Loopback bool
+
+	setup  sync.Once
+	policy outbound.Policy
+	client *http.Client
+}
+
+func (p *Pusher) init() {
+	p.setup.Do(func() {
+		p.policy = outbound.Policy{Hosts: p.Hosts, Loopback: p.Loopback}
+		p.client = p.policy.Client()
+	})
+}
+
+// lookup bounds the resolution of a webhook's name when it is registered.
+const lookup = 2 * time.Second
+
+// Check refuses a webhook that would not be reached. A name that cannot be resolved yet passes: it is looked at again with each notification.
+func (p *Pusher) Check(ctx context.Context, c a2a.PushConfig) error {
+	p.init()
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.User != nil {
+		return a2a.BadParams("url", "is no address to post to")
+	}
+	if err := p.policy.Check(u); err != nil {
+		return a2a.BadParams("url", "is a place that notifications do not go to; it must be public, and https")
+	}
+	if !isHeader(c.Token) || c.Authentication != nil && !isHeader(c.Authentication.Scheme+" "+c.Authentication.Credentials) {
+		return a2a.BadParams("token", "cannot be sent in a header")
+	}
+	host := strings.ToLower(u.Hostname())
+	if slices.Contains(p.Hosts, host) || p.Loopback && outbound.IsLoopback(host) {
+		return nil
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil // the policy has judged it
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookup)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil //nolint:nilerr // as said above
+	}
+	for _, ip := range found {
+		if !outbound.IsPublic(ip) {
+			return a2a.BadParams("url", "is a place that notifications do not go to; it must be public, and https")
+		}
+	}
+	return nil
+}
+
+// isHeader reports whether s can be the value of a header.
+func isHeader(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+}
+
+// Push posts one notification.
+func (p *Pusher) Push(ctx context.Context, n a2a.Notice) error {
+	p.init()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.Config.URL, bytes.NewReader(n.Body))
+	if err != nil {
+		return errors.Join(a2a.ErrPushRefused, err)
+	}
+	h := req.Header
+	h.Set("Content-Type", ContentType)
+	if !n.Version.WrapsResults() {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set(a2a.HeaderVersion, n.Version.String())
+	if token := n.Config.Token; token != "" {
+		h.Set(HeaderToken, token)
+		if n.Version.WrapsResults() {
+			h.Set(HeaderToken1, token)
+		}
+	}
+	if a := n.Config.Authentication; a != nil {
+		h.Set("Authorization", strings.TrimSpace(a.Scheme+" "+a.Credentials))
+	}
+	answer, err := p.client.Do(req)
+	if err != nil {
+		if errors.Is(err, outbound.ErrForbidden) {
+			return errors.Join(a2a.ErrPushRefused, err)
+		}
+		return err
+	}
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // so that the connection can be used again
+	_ = answer.Body.Close()
+	switch {
+	case answer.StatusCode >= 200 && answer.StatusCode < 300:
+		return nil
+	case answer.StatusCode == http.StatusGone:
+		return fmt.Errorf("%w: %s", a2a.ErrPushRefused, answer.Status)
+	}
+	return fmt.Errorf("a2ahttp: the webhook answered %s", answer.Status)
+}
+
+// Close lets idle connections go.
+func (p *Pusher) Close() {
+	p.init()
+	p.client.CloseIdleConnections()
+}

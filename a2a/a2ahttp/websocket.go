@@ -1,0 +1,33 @@
+package a2ahttp
+
+import (
+	"net/http"
+
+	"github.com/da1ed7bb/parley/a2a"
+	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/transport/websocket"
+)
+
+// Subprotocol is what a WebSocket of [a2a.BindingStream] may ask for by name. One that names none is served too.
+const Subprotocol = "a2a"
+
+// WebSocket serves [a2a.BindingStream] at any path: many calls and streams on one connection. Who calls is asked once, by the request that
+// opens it.
+func (s *Server) WebSocket() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !websocket.IsUpgrade(r) {
+			(&guard.Refusal{Status: http.StatusUpgradeRequired, Text: "this address is for WebSocket", Name: "Upgrade", Value: "websocket"}).Write(w, r)
+			return
+		}
+		principal, denied := s.admit(r)
+		if denied != nil {
+			denied.refusal().Write(w, r)
+			return
+		}
+		t, err := websocket.Upgrade(w, r, &websocket.Options{MaxMessage: s.MaxMessage, WriteTimeout: s.WriteTimeout, Subprotocols: []string{Subprotocol}})
+		if err != nil {
+			return // it has been answered
+		}
+		_ = s.A2A.Serve(a2a.WithPrincipal(r.Context(), principal), t) // its end is the peer's business
+	})
+}
