@@ -42,6 +42,7 @@ function service() {
   });
   server.registerTool('wait', { description: 'Waits until it is cancelled.' }, (extra) => new Promise((resolve) => {
     extra.signal.addEventListener('abort', () => { cancelled++; resolve(text('cancelled')); });
+    extra.sendNotification({ method: 'notifications/progress', params: { progressToken: extra._meta?.progressToken, progress: 0 } });
   }));
   server.registerTool('cancelled', { description: 'Tells how many waits were cancelled.' }, async () => text(String(cancelled)));
   server.registerTool('reconnect', { description: 'Closes the stream before it answers.' }, async (extra) => {

@@ -43,6 +43,7 @@ function service() {
   });
   server.registerTool('wait', { description: 'Waits until it is cancelled.' }, (ctx) => new Promise((resolve) => {
     ctx.mcpReq.signal.addEventListener('abort', () => { cancelled++; resolve(text('cancelled')); });
+    ctx.mcpReq.notify({ method: 'notifications/progress', params: { progressToken: ctx.mcpReq._meta?.progressToken, progress: 0 } });
   }));
   server.registerTool('cancelled', { description: 'Tells how many waits were cancelled.' }, async () => text(String(cancelled)));
   server.registerTool('reconnect', { description: 'Closes the stream before it answers.' }, async (ctx) => {
