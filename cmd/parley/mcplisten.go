@@ -20,9 +20,9 @@ func (a *app) mcpListen() *cobra.Command {
 		Short: "hear what changes: lists, and the resources that are named",
 		Long: `Hear what changes: the lists of tools, resources and prompts, and the resources that are named. Each change is a line.
 
-  parley mcp listen :3000/mcp clock://now --count 3
+  parley mcp listen :3000/mcp clock://now --count 2
   parley mcp listen :3000/mcp table://bookings --for 2s
-  parley mcp listen clock://now -o ndjson --for 5s -- parley demo --mcp --stdio
+  parley mcp listen clock://now -o ndjson --for 1s -- parley demo --mcp --stdio
 
 It ends with Ctrl-C, or as --count and --for say. --timeout bounds only how long the server may take to begin.`,
 	}, -1, func(ctx context.Context, v *mcpVerb, uris []string) error { return listen(ctx, v, uris, count, during) })
