@@ -33,6 +33,7 @@ func ours() []Entry {
 	}
 	return append(entries,
 		Entry{Name: "parley, inproc pipe", Role: Ours, Open: map[Carrier]func() (*Session, error){Memory: newParleyUse(false, false).overInproc}},
+		parleyMCP(),
 		Entry{Name: "parley lone", Role: Ours, Open: half{serve: newParleyUse(true, false).serve, ask: parleyLone}.on(UnixAlone)},
 	)
 }

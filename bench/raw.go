@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"runtime"
@@ -24,8 +25,11 @@ func raw() []Entry {
 	stream[WebSocket] = stream[TCP] // a frame has a few bytes more than a line
 	stream[Memory] = twoChannels
 	stream[Dispatch] = oneScan
-	stream[HTTPServer] = rawHTTP(constantAnswer(), smallRequest, rawBatch)
-	stream[HTTP] = rawHTTPClient
+	stream[HTTPServer] = rawHTTP(constantAnswer(smallAnswer, rawBatchAnswers), smallRequest, rawBatch)
+	stream[HTTP] = func() (*Session, error) {
+		return rawHTTPClient(constantAnswer(smallAnswer, rawBatchAnswers), smallRequest, len(smallAnswer))
+	}
+	maps.Copy(stream, rawMCP())
 	return []Entry{{Name: "raw", Role: Limit, Open: stream}}
 }
 
@@ -60,6 +64,12 @@ func rawAnswer(dst, line []byte) []byte {
 
 // rawServe answers all lines that are there by one write.
 func rawServe(conn net.Conn) (func(), error) {
+	serveLines(conn, rawAnswer)
+	return func() {}, nil
+}
+
+// serveLines answers each line by what answer appends to dst, until conn ends.
+func serveLines(conn io.ReadWriter, answer func(dst, line []byte) []byte) {
 	go func() {
 		in, out := lineReader{r: conn}, []byte(nil)
 		for {
@@ -67,7 +77,7 @@ func rawServe(conn net.Conn) (func(), error) {
 			if err != nil {
 				return
 			}
-			if out = rawAnswer(out, line); more && len(out) < 64<<10 {
+			if out = answer(out, line); more && len(out) < 64<<10 {
 				continue
 			}
 			if _, err := conn.Write(out); err != nil {
@@ -76,7 +86,6 @@ func rawServe(conn net.Conn) (func(), error) {
 			out = out[:0]
 		}
 	}()
-	return func() {}, nil
 }
 
 // A lineReader finds lines in a buffer that grows with the longest of them.
@@ -130,29 +139,33 @@ type rawWaiter struct {
 	answer []byte
 }
 
-func rawAsk(conn net.Conn) (*Session, error) {
+func rawAsk(conn net.Conn) (*Session, error) { return rawSession(newRawClient(conn).ask), nil }
+
+func newRawClient(conn net.Conn) *rawClient {
 	c := &rawClient{conn: conn, spares: sync.Pool{New: func() any { return &rawWaiter{ready: make(chan error, 1)} }}}
 	go c.read()
-	return rawSession(c.ask), nil
+	return c
+}
+
+// rawCall sends a line by ask and looks at the length of what came back.
+func rawCall(ask func(line string, check func([]byte) error) error, request, answer string) Op {
+	request += "\n"
+	check := func(got []byte) error {
+		if len(got) != len(answer)+1 {
+			return fmt.Errorf("%d bytes, want %d", len(got), len(answer)+1)
+		}
+		return nil
+	}
+	return func(context.Context) error { return ask(request, check) }
 }
 
 // rawSession asks by ask, which shows the line that came back to check.
 func rawSession(ask func(line string, check func([]byte) error) error) *Session {
-	calls := func(request, answer string) Op {
-		request += "\n"
-		check := func(got []byte) error {
-			if len(got) != len(answer)+1 {
-				return fmt.Errorf("%d bytes, want %d", len(got), len(answer)+1)
-			}
-			return nil
-		}
-		return func(context.Context) error { return ask(request, check) }
-	}
 	var once sync.Once
 	var text string
 	return &Session{
-		Call:  calls(smallRequest, smallAnswer),
-		Batch: calls(rawBatch, rawBatchAnswers),
+		Call:  rawCall(ask, smallRequest, smallAnswer),
+		Batch: rawCall(ask, rawBatch, rawBatchAnswers),
 		Echo: func(_ context.Context, document []byte) error {
 			once.Do(func() { text = string(document) + "\n" })
 			return ask(text, func(got []byte) error { return checkEcho(document, got[:len(got)-1]) })
@@ -279,12 +292,10 @@ func oneScan() (*Session, error) {
 }
 
 // constantAnswer reads the body and writes an answer that is ready.
-func constantAnswer() http.Handler {
+func constantAnswer(call, batch string) http.Handler {
 	bodies := sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 32<<10) }}
-	small := []byte(smallAnswer)
-	batch := []byte(rawBatchAnswers)
 	types := []string{"application/json"}
-	lengths := map[bool][]string{false: {strconv.Itoa(len(small))}, true: {strconv.Itoa(len(batch))}}
+	lengths := map[bool][]string{false: {strconv.Itoa(len(call))}, true: {strconv.Itoa(len(batch))}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := bodies.Get().(*bufio.Reader)
 		defer bodies.Put(body)
@@ -301,35 +312,35 @@ func constantAnswer() http.Handler {
 		h := w.Header()
 		h["Content-Type"], h["Content-Length"] = types, lengths[isBatch]
 		if isBatch {
-			_, _ = w.Write(batch)
+			_, _ = io.WriteString(w, batch)
 		} else {
-			_, _ = w.Write(small)
+			_, _ = io.WriteString(w, call)
 		}
 	})
 }
 
 // rawHTTPClient is net/http on both sides.
-func rawHTTPClient() (*Session, error) {
-	url, stop, err := serveHTTP(constantAnswer())
+func rawHTTPClient(server http.Handler, request string, answer int) (*Session, error) {
+	url, stop, err := serveHTTP(server)
 	if err != nil {
 		return nil, err
 	}
 	client := httpClient()
 	return &Session{
 		Call: func(ctx context.Context) error {
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(smallRequest))
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(request))
 			if err != nil {
 				return err
 			}
 			r.Header.Set("Content-Type", "application/json")
-			answer, err := client.Do(r)
+			got, err := client.Do(r)
 			if err != nil {
 				return err
 			}
-			defer answer.Body.Close()
+			defer got.Body.Close()
 			var buf [256]byte
-			n, err := io.ReadFull(answer.Body, buf[:])
-			if err != io.ErrUnexpectedEOF || n != len(smallAnswer) {
+			n, err := io.ReadFull(got.Body, buf[:])
+			if err != io.ErrUnexpectedEOF || n != answer {
 				return fmt.Errorf("%d bytes: %w", n, err)
 			}
 			return nil

@@ -130,13 +130,15 @@ func newReport(rounds int) *Report {
 
 // compared are the modules of the peers.
 var compared = map[string]bool{
-	"go.lsp.dev/jsonrpc2":                true,
-	"github.com/creachadair/jrpc2":       true,
-	"github.com/ethereum/go-ethereum":    true,
-	"github.com/sourcegraph/jsonrpc2":    true,
-	"golang.org/x/exp/jsonrpc2":          true,
-	"github.com/gorilla/rpc":             true,
-	"github.com/go-json-experiment/json": true,
+	"go.lsp.dev/jsonrpc2":                    true,
+	"github.com/creachadair/jrpc2":           true,
+	"github.com/ethereum/go-ethereum":        true,
+	"github.com/sourcegraph/jsonrpc2":        true,
+	"golang.org/x/exp/jsonrpc2":              true,
+	"github.com/gorilla/rpc":                 true,
+	"github.com/mark3labs/mcp-go":            true,
+	"github.com/modelcontextprotocol/go-sdk": true,
+	"github.com/go-json-experiment/json":     true,
 }
 
 // processor names the CPU, where the system tells.

@@ -16,6 +16,11 @@ func scenarios() []Scenario {
 	for _, size := range []bytesOf{1 << 10, 64 << 10, 1 << 20} {
 		all = append(all, Scenario{Carrier: Unix, Work: echoWork(size), Callers: 1})
 	}
+	for _, c := range mcpCarriers {
+		for _, callers := range []int{1, 50} {
+			all = append(all, Scenario{Carrier: c, Work: smallCall, Callers: callers})
+		}
+	}
 	return append(all, growth()...)
 }
 
@@ -41,7 +46,7 @@ var inGrowth = map[string]bool{"raw": true, "parley": true, "parley quick": true
 // libraries are all entries, in the order of the report.
 func libraries() []Entry {
 	var all []Entry
-	for _, entries := range []func() []Entry{raw, ours, goLSP, creachadair, goEthereum, sourcegraphRPC, xExp, gorilla} {
+	for _, entries := range []func() []Entry{raw, ours, goLSP, creachadair, goEthereum, sourcegraphRPC, xExp, gorilla, mcpGo, goSDK} {
 		all = append(all, entries()...)
 	}
 	return all
