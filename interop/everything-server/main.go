@@ -54,6 +54,7 @@ func serveHTTP(ctx context.Context, server *mcp.Server, address string) error {
 		return err
 	}
 	handler := mcphttp.NewHandler(server, &mcphttp.Options{
+		Polling:      true,   // test_reconnection
 		MaxPerCaller: 10_000, // all clients of a test come from one address
 	})
 	pair := handler.Pair("/messages")

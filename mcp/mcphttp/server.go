@@ -48,6 +48,9 @@ type Options struct {
 
 	Sessions Sessions
 
+	// Polling lets tools call [CloseStream], which costs each request of a session a few microseconds.
+	Polling bool
+
 	// MaxMessage bounds one body, in bytes. Zero means 4 MiB, negative means no bound. More is answered 413.
 	MaxMessage int64
 
@@ -118,6 +121,7 @@ func NewHandler(s *mcp.Server, o *Options) *Handler {
 		Door:          h.door,
 		SessionHeader: mcp.HeaderSession,
 		Begin:         h.begin,
+		Polling:       o.Polling,
 		MaxMessage:    o.MaxMessage,
 		MaxSessions:   o.MaxSessions,
 		MaxPerCaller:  o.MaxPerCaller,
@@ -263,8 +267,8 @@ func (h *Handler) Close() error {
 }
 
 // CloseStream ends the HTTP answer in which the handler of a tool speaks, while the handler goes on: its client comes back after the given time
-// and gets the rest. It reports false, and does nothing, where there is no such thing: in other revisions than 2025-11-25, and on
-// other transports. ctx is the handler's.
+// and gets the rest. It reports false, and does nothing, where there is no such thing: without Polling, in other revisions than 2025-11-25, and
+// on other transports. ctx is the handler's.
 func CloseStream(ctx context.Context, wait time.Duration) bool {
 	return streamable.CloseStream(ctx, wait)
 }

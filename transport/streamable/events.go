@@ -21,14 +21,13 @@ type eventLog struct {
 	session *Session
 	number  uint64
 
-	events  []event // kept, oldest first; their places are consecutive
-	next    uint64  // the place of the next event; the first has 1
-	sent    uint64  // up to here the reader has written
-	unsent  int     // bytes behind sent
-	closed  bool    // nothing more comes
-	reader  *reader // who follows; nil for nobody
-	pause   bool    // the reader is to go, and its client to come back
-	waiting chan struct{}
+	events []event // kept, oldest first; their places are consecutive
+	next   uint64  // the place of the next event; the first has 1
+	sent   uint64  // up to here the reader has written
+	unsent int     // bytes behind sent
+	closed bool    // nothing more comes
+	reader *reader // who follows; nil for nobody
+	pause  bool    // the reader is to go, and its client to come back
 }
 
 type event struct {
@@ -43,16 +42,18 @@ type reader struct {
 	out  *sse.Writer   // nil while the HTTP request has not begun to follow; guarded like cut until then
 }
 
-// What a log keeps for a reader that does not keep up: whoever appends waits then, until the reader has caught up or is gone.
+// What a log takes in before whoever appends has to wait: until its reader has caught up or is gone, and on the stream of the GET until there is
+// one. The answer to a POST whose client is gone takes in all, and forgets its oldest.
 const (
 	mostUnsent      = 256
 	mostUnsentBytes = 1 << 20
+	mostUnheard     = 64
 )
 
 // perEvent is what an event costs besides its data, in bytes.
 const perEvent = 64
 
-// Send makes a log a [jsonrpc.Sink]. It waits while a reader is slow, until ctx ends.
+// Send makes a log a [jsonrpc.Sink]. It waits for room until ctx ends.
 func (l *eventLog) Send(ctx context.Context, payload []byte) error {
 	s := l.session
 	s.noteQuestion(l, payload)
@@ -62,17 +63,16 @@ func (l *eventLog) Send(ctx context.Context, payload []byte) error {
 			s.mu.Unlock()
 			return jsonrpc.ErrClosed
 		}
-		behind := l.next - 1 - l.sent
-		if l.reader == nil || behind < mostUnsent && l.unsent < mostUnsentBytes || behind == 0 {
+		if l.roomLocked() {
 			l.appendLocked(bytes.Clone(payload))
 			s.mu.Unlock()
 			s.server.relieve()
 			return nil
 		}
-		if l.waiting == nil {
-			l.waiting = make(chan struct{})
+		if s.room == nil {
+			s.room = make(chan struct{})
 		}
-		room := l.waiting
+		room := s.room
 		s.mu.Unlock()
 		select {
 		case <-room:
@@ -80,6 +80,18 @@ func (l *eventLog) Send(ctx context.Context, payload []byte) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// roomLocked reports whether the log may take in one more event.
+func (l *eventLog) roomLocked() bool {
+	behind := l.next - 1 - l.sent
+	switch {
+	case l.session.stuffedLocked():
+		return false
+	case l.reader == nil:
+		return l.number != 0 || behind < mostUnheard
+	}
+	return behind < mostUnsent && l.unsent < mostUnsentBytes || behind == 0
 }
 
 // appendLocked adds an event and makes room for it.
@@ -121,11 +133,11 @@ func (l *eventLog) wakeLocked() {
 	}
 }
 
-// roomLocked lets those go on who wait for the reader.
-func (l *eventLog) roomLocked() {
-	if l.waiting != nil {
-		close(l.waiting)
-		l.waiting = nil
+// goOnLocked has those look again who wait for room.
+func (s *Session) goOnLocked() {
+	if s.room != nil {
+		close(s.room)
+		s.room = nil
 	}
 }
 
@@ -151,21 +163,34 @@ func (l *eventLog) forgetLocked() {
 	}
 }
 
-// trimLocked drops the oldest events past the bounds. What a reader is about to write stays, unless it holds up too much: then the reader goes.
+// trimLocked drops the oldest events past the bounds, up to the first that a reader is about to write.
 func (s *Session) trimLocked() {
-	maxEvents, maxBytes := orInt(s.server.MaxEvents, 1000), orInt(s.server.MaxEventBytes, 4<<20)
-	for len(s.order) > maxEvents || s.bytes > maxBytes {
+	maxEvents, maxBytes := s.bounds()
+	for (len(s.order) > maxEvents || s.bytes > maxBytes) && !s.stuckLocked() {
 		l := s.order[0]
-		if l.reader != nil && l.events[0].place > l.sent {
-			if len(s.order) <= 2*maxEvents && s.bytes <= 2*maxBytes || len(s.order) == 1 {
-				return
-			}
-			l.cutLocked()
-		}
 		s.order[0] = nil
 		s.order = s.order[1:]
 		l.dropLocked()
 	}
+}
+
+func (s *Session) bounds() (events, bytes int) {
+	return orInt(s.server.MaxEvents, 1000), orInt(s.server.MaxEventBytes, 4<<20)
+}
+
+// stuffedLocked reports whether a reader holds up so much that all have to wait for it: twice what is kept at most. It has the time of one write.
+func (s *Session) stuffedLocked() bool {
+	maxEvents, maxBytes := s.bounds()
+	return (len(s.order) > 2*maxEvents || s.bytes > 2*maxBytes) && s.stuckLocked()
+}
+
+// stuckLocked reports whether the oldest event is one that a reader is about to write.
+func (s *Session) stuckLocked() bool {
+	if len(s.order) == 0 {
+		return false
+	}
+	l := s.order[0]
+	return l.reader != nil && l.events[0].place > l.sent
 }
 
 // cutLocked sends the reader away.
@@ -180,7 +205,7 @@ func (l *eventLog) cutLocked() {
 	}
 	l.wakeLocked()
 	l.reader = nil
-	l.roomLocked()
+	l.session.goOnLocked()
 }
 
 // relieve makes room for the events of those who talk when all sessions together keep too much.
@@ -195,7 +220,7 @@ func (s *Server) relieve() {
 		s.mu.RLock()
 		for _, n := range s.sessions {
 			n.mu.Lock()
-			if n.bytes > 0 && !n.stuckLocked() && (oldest == nil || n.newest.Before(since)) {
+			if len(n.order) > 0 && !n.stuckLocked() && (oldest == nil || n.newest.Before(since)) {
 				oldest, since = n, n.newest
 			}
 			n.mu.Unlock()
@@ -206,12 +231,6 @@ func (s *Server) relieve() {
 		}
 		oldest.dropSent()
 	}
-}
-
-// stuckLocked reports whether the oldest event is one that a reader is about to write.
-func (s *Session) stuckLocked() bool {
-	l := s.order[0]
-	return l.reader != nil && l.events[0].place > l.sent
 }
 
 // dropSent forgets all events up to the first that a reader is about to write.
@@ -256,6 +275,7 @@ func (l *eventLog) begin(r *reader, out *sse.Writer) bool {
 // attachLocked makes r the reader, from behind the event at place on.
 func (l *eventLog) attachLocked(r *reader, place uint64) {
 	l.reader, l.sent, l.unsent, l.pause = r, place, 0, false
+	l.session.goOnLocked()
 	for _, e := range l.events {
 		if e.place > place {
 			l.unsent += len(e.data)
@@ -268,16 +288,25 @@ func (l *eventLog) hasLocked(place uint64) bool {
 	return place < l.next && l.next-1-place <= uint64(len(l.events))
 }
 
+// place is up to where the reader has written.
+func (l *eventLog) place() uint64 {
+	l.session.mu.Lock()
+	defer l.session.mu.Unlock()
+	return l.sent
+}
+
 // detach is the other half of attachLocked.
 func (l *eventLog) detach(r *reader) {
 	s := l.session
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if l.reader == r {
 		l.reader = nil
-		l.roomLocked()
 		l.forgetLocked()
+		s.trimLocked()
+		s.goOnLocked()
 	}
+	s.mu.Unlock()
+	s.server.relieve()
 }
 
 // What is written at once.
@@ -352,6 +381,6 @@ func (l *eventLog) wrote(r *reader, events, size int) {
 	}
 	l.sent += uint64(events)
 	l.unsent -= size
-	l.roomLocked()
 	s.trimLocked()
+	s.goOnLocked()
 }

@@ -75,8 +75,9 @@ type Server struct {
 	// MaxMessage bounds one body, in bytes. Zero means 4 MiB, negative means no bound. More is 413.
 	MaxMessage int64
 
-	// MaxSessions bounds the sessions at once, and MaxPerCaller those of one caller. Zero means 10,000 and 100. A caller that has all
-	// of its own loses the one that it has not used for longest, if that is more than a minute; otherwise the answer is 503.
+	// MaxSessions bounds the sessions at once, and MaxPerCaller those of one caller, but for a loopback address without Caller. Zero means
+	// 10,000 and 100. A caller that has all of its own loses the one that it has not used for longest, if that is more than a
+	// minute; otherwise the answer is 503.
 	MaxSessions, MaxPerCaller int
 
 	// MaxRunning bounds the requests of one session that run at once. Zero means 256. More are answered -31001. One whose handler waits for the
@@ -86,6 +87,9 @@ type Server struct {
 	// Idle is how long a session lives of which nothing is heard: no request under way, and nobody at its streams. Lifetime is how long one
 	// lives in any case. Zero means 30 min and 24 h, negative means no end.
 	Idle, Lifetime time.Duration
+
+	// Polling lets handlers call [CloseStream], which costs each request of a session a few microseconds.
+	Polling bool
 
 	// MaxEvents and MaxEventBytes bound what a session keeps for clients that come back. Zero means 1,000 and 4 MiB. The oldest goes first.
 	// EventMemory bounds it for all sessions together. Zero means 256 MiB. The session whose newest event is oldest loses all.

@@ -32,7 +32,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, b *buffer, wants 
 		t.write(s, w, r)
 		return
 	}
-	n.heard.Store(int64(time.Since(n.began)))
+	n.heard = time.Since(n.began)
 	if !s.publish(n) {
 		n.end()
 		s.refuse(w, r, b.in, stopping)
@@ -47,23 +47,25 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, b *buffer, wants 
 	t.write(s, w, r)
 }
 
-// A turn is one POST within a session. Its handler has a goroutine of its own, so that the HTTP request may end before it. It is the
-// Sink of its own Exchange: the first message makes the answer a stream.
+// A turn is one POST within a session. It is the Sink of its own Exchange: the first message makes the answer a stream, which has a goroutine
+// of its own, since the handler has that of the HTTP request. Where handlers may close the stream and go on, it is the other way round.
 type turn struct {
 	jsonrpc.Exchange
 	answer
 	session *Session
+	w       http.ResponseWriter
 	r       *http.Request
 	buffer  *buffer
 	early   bool // the stream begins with the handler
 	refused atomic.Bool
-	news    chan struct{} // of one: there is a stream, or the answer
+	news    chan struct{} // of one: there is a stream, or the answer. Nil when the handler has the goroutine of the HTTP request
 
-	mu     sync.Mutex // guards what follows
-	log    *eventLog
-	reader *reader // of log: the POST itself
-	done   bool    // the answer is there
-	gone   bool    // the client left before there was a stream that it could come back to
+	mu       sync.Mutex // guards what follows
+	log      *eventLog
+	reader   *reader       // of log: the POST itself
+	followed chan struct{} // closed when the goroutine of the stream has ended
+	done     bool          // the answer is there
+	gone     bool          // the client left before there was a stream that it could come back to
 }
 
 // within answers a POST of a session.
@@ -73,23 +75,46 @@ func (s *Server) within(w http.ResponseWriter, r *http.Request, b *buffer, wants
 		s.refuse(w, r, b.in, f)
 		return
 	}
-	defer s.left(n)
-	t := &turn{session: n, r: r, buffer: b}
+	defer s.turns.Done()
+	t := &turn{session: n, w: w, r: r, buffer: b, early: wants == stream}
+	n.enter(t)
+	defer n.leave(t)
+	ctx := context.WithoutCancel(r.Context())
 	if wants == plain {
 		t.Sink = drops{}
-		t.reply(context.WithoutCancel(r.Context()))
+		t.reply(ctx)
 		t.write(s, w, r)
 		return
 	}
-	t.early = wants == stream
 	t.Sink, t.Asker = t, &n.Asker
+	if s.Polling {
+		t.apart(ctx)
+		return
+	}
+	t.reply(ctx)
+	if log := t.end(); log != nil {
+		<-t.followed
+		return
+	}
+	t.write(s, w, r)
+}
+
+// apart runs the handler on another goroutine, so that the HTTP request may end before it.
+func (t *turn) apart(ctx context.Context) {
+	s := t.session.server
 	t.news = make(chan struct{}, 1)
-	b.holders.Add(1)
+	t.buffer.holders.Add(1)
 	s.turns.Add(1) // find has counted us, so that it is not zero
-	go t.run(context.WithValue(context.WithoutCancel(r.Context()), turnKey{}, t))
+	go func() {
+		defer s.turns.Done()
+		defer t.buffer.release()
+		t.reply(context.WithValue(ctx, turnKey{}, t))
+		t.end()
+		t.tell()
+	}()
 	select {
 	case <-t.news:
-	case <-r.Context().Done():
+	case <-t.r.Context().Done():
 		t.leave() // what it asked for goes on without it
 		return
 	}
@@ -97,19 +122,31 @@ func (s *Server) within(w http.ResponseWriter, r *http.Request, b *buffer, wants
 	log, rd := t.log, t.reader
 	t.mu.Unlock()
 	if log == nil {
-		t.write(s, w, r)
+		t.write(s, t.w, t.r)
 		return
 	}
-	if log.begin(rd, s.newWriter(w)) {
-		s.stream(r.Context(), log, rd, 0)
+	if log.begin(rd, s.newWriter(t.w)) {
+		s.stream(t.r.Context(), log, rd, t.session.Early)
 	}
 }
 
-// stream writes a log from behind place on, as the answer to an HTTP request.
-func (s *Server) stream(ctx context.Context, l *eventLog, r *reader, place uint64) {
+// end is called when the answer is there. It returns the log if that is where it went.
+func (t *turn) end() *eventLog {
+	t.mu.Lock()
+	t.done = true
+	log := t.log
+	t.mu.Unlock()
+	if log != nil {
+		log.finish(t.text)
+	}
+	return log
+}
+
+// stream writes a log to its reader, as the answer to an HTTP request. named: its first event is an id without data.
+func (s *Server) stream(ctx context.Context, l *eventLog, r *reader, named bool) {
 	var err error
-	if l.session.Early {
-		err = r.out.Send(ctx, sse.Event{ID: l.id(place)})
+	if named {
+		err = r.out.Send(ctx, sse.Event{ID: l.id(l.place())})
 	} else {
 		err = r.out.Open(ctx)
 	}
@@ -133,21 +170,6 @@ func (t *turn) reply(ctx context.Context) {
 	if t.fault != nil && n.Status != nil {
 		t.status = n.Status(t.fault, t.refused.Load())
 	}
-}
-
-// run is the handler's goroutine.
-func (t *turn) run(ctx context.Context) {
-	defer t.session.server.turns.Done()
-	defer t.buffer.release()
-	t.reply(ctx)
-	t.mu.Lock()
-	t.done = true
-	log := t.log
-	t.mu.Unlock()
-	if log != nil {
-		log.finish(t.text)
-	}
-	t.tell()
 }
 
 func (t *turn) tell() {
@@ -174,15 +196,32 @@ func (t *turn) check(_ context.Context, req *jsonrpc.Request) error {
 func (t *turn) open() *eventLog {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.done, t.gone:
+	if t.done || t.gone {
 		return nil
-	case t.log == nil:
-		t.reader = &reader{wake: make(chan struct{}, 1)}
-		t.log = t.session.newLog(t.reader)
-		t.tell()
 	}
-	return t.log
+	if t.log != nil {
+		return t.log
+	}
+	if t.news == nil && t.r.Context().Err() != nil {
+		t.gone = true
+		return nil
+	}
+	t.reader = &reader{wake: make(chan struct{}, 1)}
+	log := t.session.newLog(t.reader)
+	t.log = log
+	if t.news != nil {
+		t.tell()
+		return log
+	}
+	rd, s := t.reader, t.session.server
+	rd.out = s.newWriter(t.w)
+	followed := make(chan struct{})
+	t.followed = followed
+	go func() { // within waits for it
+		defer close(followed)
+		s.stream(t.r.Context(), log, rd, t.session.Early)
+	}()
+	return log
 }
 
 // leave is for a client that is gone before it has heard anything. It knows of no event behind which it could go on.
@@ -208,8 +247,8 @@ type turnKey struct{}
 
 // CloseStream ends the HTTP answer in which a handler speaks, while the handler goes on: its client comes back after the given time
 // and gets the rest. So a long request holds no connection (MCP 2025-11-25, Transports, Resumability and Redelivery). ctx is the
-// handler's. It reports false, and does nothing, where the client could not come back: in no session, in one that is not Early, and
-// when it takes no streams.
+// handler's. It reports false, and does nothing, where the client could not come back: in no session, in one that is not Early, when it
+// takes no streams, and where [Server] does not have Polling.
 func CloseStream(ctx context.Context, wait time.Duration) bool {
 	t, ok := ctx.Value(turnKey{}).(*turn)
 	if !ok || !t.session.Early {
@@ -238,22 +277,24 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	if n == nil {
 		return
 	}
-	defer s.left(n)
+	defer s.turns.Done()
+	n.enter(nil)
+	defer n.leave(nil)
 	rd := &reader{wake: make(chan struct{}, 1), out: s.newWriter(w)}
 	last := r.Header[lastEventKey]
 	if len(last) == 0 {
 		n.mu.Lock()
 		l := n.voice
-		place, busy := l.sent, l.reader != nil
+		busy := l.reader != nil
 		if !busy {
-			l.attachLocked(rd, place)
+			l.attachLocked(rd, l.sent)
 		}
 		n.mu.Unlock()
 		if busy {
 			s.refuse(w, r, nil, taken)
 			return
 		}
-		s.stream(r.Context(), l, rd, place)
+		s.stream(r.Context(), l, rd, n.Early)
 		return
 	}
 	number, place, ok := parseEventID(last[0])
@@ -269,7 +310,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 		_ = rd.out.Finish(sse.Event{Type: "error", Data: lost}) // if the client is gone there is nobody to tell
 		return
 	}
-	s.stream(r.Context(), l, rd, place)
+	s.stream(r.Context(), l, rd, false) // it has an id
 }
 
 // lastEventKey is LastEventID as net/http keeps it.
@@ -292,7 +333,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 	if mine {
 		n.end()
 	}
-	s.left(n)
+	s.turns.Done()
 	h := w.Header()
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff

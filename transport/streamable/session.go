@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,17 +48,19 @@ type Session struct {
 	caller string
 	began  time.Time
 	gate   jsonrpc.Gate
-	live   atomic.Int32 // HTTP requests under way whose client is there
-	heard  atomic.Int64 // when the last of them ended, in nanoseconds since began
 
 	mu         sync.Mutex // guards what follows
+	posts      map[*turn]struct{}
+	listening  int           // GETs under way
+	heard      time.Duration // when the last HTTP request began or ended, since began
 	ended      bool
 	logs       map[uint64]*eventLog
 	voice      *eventLog // number 0
 	lastLog    uint64
 	order      []*eventLog // of each event that is kept, oldest first
 	bytes      int
-	newest     time.Time // when the last event came
+	newest     time.Time     // when the last event came
+	room       chan struct{} // closed when those who wait may look again; nil while nobody waits
 	retryAfter time.Duration
 	questions  map[jsonrpc.ID]*eventLog // where they went out
 }
@@ -66,6 +69,7 @@ func (s *Server) newSession(caller string) *Session {
 	n := &Session{ID: rand.Text(), server: s, caller: caller, began: time.Now(), gate: jsonrpc.Gate{Max: int64(orInt(s.MaxRunning, 256))}}
 	n.voice = &eventLog{session: n, next: 1}
 	n.logs = map[uint64]*eventLog{0: n.voice}
+	n.posts = map[*turn]struct{}{}
 	n.Answerer.Gate = &n.gate
 	n.Asker.Limits.Calls = mostQuestions
 	n.Asker.Abandoned = n.abandoned
@@ -75,7 +79,8 @@ func (s *Server) newSession(caller string) *Session {
 // mostQuestions bounds the questions of one session that wait for an answer.
 const mostQuestions = 1024
 
-// Voice is the client as seen from the server when nobody has asked: what is sent goes to the stream of its GET, and waits for one.
+// Voice is the client as seen from the server when nobody has asked: what is sent goes to the stream of its GET. While there is none, 64 messages
+// wait for it, and then whoever has more to say.
 func (n *Session) Voice() jsonrpc.Peer { return jsonrpc.PeerOf(&n.Asker, n.voice) }
 
 // newLog makes the log for the answer to a POST, with the reader that it will have.
@@ -142,20 +147,42 @@ func (n *Session) abandoned(id jsonrpc.ID) {
 	_ = l.Send(ctx, text) // the session is over, or its client does not read: it finds out by itself
 }
 
-// enter counts a HTTP request under way.
-func (n *Session) enter() { n.live.Add(1) }
-
-func (n *Session) leave() {
-	n.heard.Store(int64(time.Since(n.began)))
-	n.live.Add(-1)
+// enter counts an HTTP request under way: a POST, or nil for another.
+func (n *Session) enter(t *turn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.heard = time.Since(n.began)
+	if t == nil {
+		n.listening++
+	} else {
+		n.posts[t] = struct{}{}
+	}
 }
 
-// quiet is how long nothing was heard of the client.
+func (n *Session) leave(t *turn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.heard = time.Since(n.began)
+	if t == nil {
+		n.listening--
+	} else {
+		delete(n.posts, t)
+	}
+}
+
+// quiet is how long nothing was heard of the client. A handler that runs for a client that is gone is no sign of it.
 func (n *Session) quiet() time.Duration {
-	if n.live.Load() > 0 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listening > 0 {
 		return 0
 	}
-	return time.Since(n.began) - time.Duration(n.heard.Load())
+	for t := range n.posts {
+		if t.r.Context().Err() == nil {
+			return 0
+		}
+	}
+	return time.Since(n.began) - n.heard
 }
 
 // end ends what runs and waits of the session. It does not wait for handlers.
@@ -170,8 +197,8 @@ func (n *Session) end() {
 		l.closed = true
 		l.events = nil
 		l.wakeLocked()
-		l.roomLocked()
 	}
+	n.goOnLocked()
 	n.server.kept.Add(-int64(n.bytes))
 	n.order, n.bytes, n.logs, n.questions = nil, 0, nil, nil
 	n.mu.Unlock()
@@ -203,7 +230,7 @@ func (s *Server) tryReserve(caller string) (victim *Session, ok bool) {
 	if s.closed || s.reserved >= orInt(s.MaxSessions, 10_000) {
 		return nil, false
 	}
-	if s.callers[caller] >= orInt(s.MaxPerCaller, 100) {
+	if s.callers[caller] >= s.mostOf(caller) {
 		longest := tooQuiet
 		for _, n := range s.sessions {
 			if q := n.quiet(); n.caller == caller && q > longest {
@@ -221,6 +248,16 @@ func (s *Server) tryReserve(caller string) (victim *Session, ok bool) {
 	s.reserved++
 	s.callers[caller]++
 	return victim, true
+}
+
+// mostOf bounds the sessions of one caller. On the own machine it is often a proxy, through which everybody comes.
+func (s *Server) mostOf(caller string) int {
+	if s.Caller == nil {
+		if ip, err := netip.ParseAddr(caller); err != nil || ip.Unmap().IsLoopback() {
+			return orInt(s.MaxSessions, 10_000)
+		}
+	}
+	return orInt(s.MaxPerCaller, 100)
 }
 
 // unreserveLocked is the other half of tryReserve.
@@ -305,7 +342,7 @@ func (s *Server) Sessions() int {
 	return len(s.sessions)
 }
 
-// find returns the session that a request names, or why not. Whoever got one counts as a turn and is to call left.
+// find returns the session that a request names, or why not. Whoever got one counts in turns.
 func (s *Server) find(r *http.Request) (*Session, *Refusal) {
 	ids := r.Header[http.CanonicalHeaderKey(s.SessionHeader)]
 	switch len(ids) {
@@ -322,18 +359,12 @@ func (s *Server) find(r *http.Request) (*Session, *Refusal) {
 	}
 	if n != nil {
 		s.turns.Add(1)
-		n.enter()
 	}
 	s.mu.RUnlock()
 	if n == nil {
 		return nil, unknown
 	}
 	return n, nil
-}
-
-func (s *Server) left(n *Session) {
-	n.leave()
-	s.turns.Done()
 }
 
 var (

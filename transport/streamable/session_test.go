@@ -1,0 +1,373 @@
+package streamable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// ask makes a request without a network, and returns the status and what is in the answer.
+func ask(s *Server, method, body string, headers ...string) *httptest.ResponseRecorder {
+	return askIn(context.Background(), s, method, body, headers...)
+}
+
+func askIn(ctx context.Context, s *Server, method, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, "/x", strings.NewReader(body))
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Content-Type", "application/json")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "From" {
+			r.RemoteAddr = value
+			continue
+		}
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+// open begins a session without a network.
+func open(t *testing.T, s *Server, headers ...string) string {
+	t.Helper()
+	w := ask(s, "POST", helloText, headers...)
+	if w.Code != http.StatusOK || w.Header().Get(sessionHeader) == "" {
+		t.Fatalf("hello was answered %d %q", w.Code, w.Body)
+	}
+	return sessionHeader + ": " + w.Header().Get(sessionHeader)
+}
+
+// TestExpiry: a session of which nothing is heard ends, one that is used or listened to lives on, and none lives for ever.
+func TestExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProtocol()
+		s := p.server()
+		defer s.Close()
+		silent, used, heard := open(t, s), open(t, s), open(t, s)
+		n := <-p.begun
+		ended := 0
+		n.Ended = func() { ended++ }
+		stopped := make(chan struct{})
+		ctx, hang := context.WithCancel(t.Context())
+		go func() {
+			askIn(ctx, s, "GET", "", heard)
+			close(stopped)
+		}()
+		for range 3 {
+			time.Sleep(15 * time.Minute)
+			ask(s, "POST", echo("1", "[1]"), used)
+		}
+		synctest.Wait()
+		for _, tt := range []struct {
+			name, session string
+			want          int
+		}{{"silent", silent, 404}, {"used", used, 200}, {"heard", heard, 200}} {
+			if got := ask(s, "POST", echo("1", "[1]"), tt.session).Code; got != tt.want {
+				t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+			}
+		}
+		if ended != 1 || s.Sessions() != 2 || s.reserved != 2 {
+			t.Errorf("%d ended, %d sessions, %d reserved", ended, s.Sessions(), s.reserved)
+		}
+		time.Sleep(24*time.Hour - 40*time.Minute)
+		synctest.Wait()
+		<-stopped // the stream ended with its session
+		hang()
+		if s.Sessions() != 0 {
+			t.Errorf("after a day there are %d sessions", s.Sessions())
+		}
+	})
+}
+
+// TestExpiryOfASilentCall: a handler that runs is no sign of its client.
+func TestExpiryOfASilentCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProtocol()
+		s := p.server()
+		defer s.Close()
+		cause := make(chan error, 1)
+		p.Add("wait", jsonrpc.HandlerFunc(func(ctx context.Context, _ *jsonrpc.Request) (any, error) {
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return nil, context.Cause(ctx)
+		}), jsonrpc.Open)
+		session := open(t, s)
+		ctx, hang := context.WithCancel(t.Context())
+		go askIn(ctx, s, "POST", `{"jsonrpc":"2.0","method":"wait","id":1}`, session)
+		time.Sleep(time.Second)
+		hang()
+		synctest.Wait()
+		select {
+		case err := <-cause:
+			t.Fatalf("the client went away, and the handler ended: %v", err)
+		default:
+		}
+		time.Sleep(32 * time.Minute)
+		synctest.Wait()
+		if err := <-cause; err == nil {
+			t.Error("the handler's context ended without a cause")
+		}
+	})
+}
+
+// TestSessionLimits: there are bounds for all and for each caller, and whoever has all of its own loses one that it left.
+func TestSessionLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newProtocol().server()
+		defer s.Close()
+		s.MaxSessions, s.MaxPerCaller = 5, 2
+		const a, b = "From: 192.0.2.1:1", "From: 192.0.2.2:1"
+		first, second := open(t, s, a), open(t, s, a)
+		refused := func(name string, w *httptest.ResponseRecorder) {
+			t.Helper()
+			if w.Code != 503 || w.Header().Get("Retry-After") != "5" || !strings.Contains(w.Body.String(), `"code":-31001`) {
+				t.Errorf("%s: got %d %q", name, w.Code, w.Body)
+			}
+		}
+		refused("a third of the same caller", ask(s, "POST", helloText, a))
+		open(t, s, b)
+		time.Sleep(50 * time.Second)
+		ask(s, "POST", echo("1", "[1]"), first)
+		time.Sleep(20 * time.Second)
+		third := open(t, s, a)
+		for session, want := range map[string]int{first: 200, second: 404, third: 200} {
+			if got := ask(s, "POST", echo("1", "[1]"), session).Code; got != want {
+				t.Errorf("session %q: got %d, want %d", session, got, want)
+			}
+		}
+		open(t, s, "From: 127.0.0.1:1")
+		open(t, s, "From: [::1]:1")
+		refused("the sixth of all", ask(s, "POST", helloText, "From: 192.0.2.3:1"))
+	})
+}
+
+// TestCaller: a session of somebody else does not exist.
+func TestCaller(t *testing.T) {
+	s := newProtocol().server()
+	defer s.Close()
+	s.Caller = func(r *http.Request) string { return r.Header.Get("Who") }
+	session := open(t, s, "Who: anna")
+	for _, method := range []string{"POST", "GET", "DELETE"} {
+		if got := ask(s, method, echo("1", "[1]"), session, "Who: bert").Code; got != 404 {
+			t.Errorf("%s by another: got %d, want 404", method, got)
+		}
+	}
+	if got := ask(s, "POST", echo("1", "[1]"), session, "Who: anna").Code; got != 200 {
+		t.Errorf("by its owner: got %d", got)
+	}
+}
+
+// TestBusy: requests past the bound are refused, answers are not, and a handler that waits for its client does not count.
+func TestBusy(t *testing.T) {
+	p := newProtocol()
+	s := p.server()
+	s.MaxRunning = 1
+	web := serve(t, s)
+	started, leave := make(chan struct{}), make(chan struct{})
+	p.Add("wait", jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
+		close(started)
+		<-leave
+		return "waited", nil
+	}))
+	session := begin(t, web)
+	asking := do(t, web, "POST", `{"jsonrpc":"2.0","method":"ask","id":1}`, session)
+	asking.want(t, "1-1", `{"jsonrpc":"2.0","method":"question","id":1}`)
+	waited := make(chan string, 1)
+	go func() { waited <- raw(t, web, post(`{"jsonrpc":"2.0","method":"wait","id":2}`, both, session)) }()
+	<-started
+	if got := raw(t, web, post(echo("3", "[1]"), both, session)); !strings.HasPrefix(got, "HTTP/1.0 429 ") || !strings.Contains(got, "-31001") {
+		t.Errorf("one too many: got %q", got)
+	}
+	raw(t, web, post(result("1", "1"), both, session))
+	asking.want(t, "1-2", result("1", "1"))
+	close(leave)
+	if got := <-waited; !strings.HasSuffix(got, result("2", `"waited"`)) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestShutdown: what runs is answered, what is new is refused, and then all streams end.
+func TestShutdown(t *testing.T) {
+	p := newProtocol()
+	s := p.server()
+	web := serve(t, s)
+	started, leave := make(chan struct{}), make(chan struct{})
+	p.Add("wait", jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
+		close(started)
+		<-leave
+		return "waited", nil
+	}))
+	session := begin(t, web)
+	get := do(t, web, "GET", "", session)
+	waited := make(chan string, 1)
+	go func() { waited <- raw(t, web, post(`{"jsonrpc":"2.0","method":"wait","id":2}`, both, session)) }()
+	<-started
+	down := make(chan error, 1)
+	go func() { down <- s.Shutdown(context.Background()) }()
+	for refused := false; !refused; {
+		got := raw(t, web, post(echo("3", "[1]"), both, session))
+		refused = strings.HasPrefix(got, "HTTP/1.0 503 ") && strings.Contains(got, "-31004")
+	}
+	if got := raw(t, web, post(helloText, both)); !strings.HasPrefix(got, "HTTP/1.0 503 ") {
+		t.Errorf("a new session: got %q", got)
+	}
+	close(leave)
+	if got := <-waited; !strings.HasSuffix(got, result("2", `"waited"`)) {
+		t.Errorf("got %q", got)
+	}
+	if err := <-down; err != nil {
+		t.Error(err)
+	}
+	get.wantEnd(t)
+}
+
+// TestShutdownInTime: a handler that does not end is told to.
+func TestShutdownInTime(t *testing.T) {
+	p := newProtocol()
+	s := p.server()
+	web := serve(t, s)
+	started := make(chan struct{})
+	p.Add("wait", jsonrpc.HandlerFunc(func(ctx context.Context, _ *jsonrpc.Request) (any, error) {
+		close(started)
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}))
+	session := begin(t, web)
+	waited := make(chan string, 1)
+	go func() { waited <- raw(t, web, post(`{"jsonrpc":"2.0","method":"wait","id":2}`, both, session)) }()
+	<-started
+	stop := errors.New("stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stop)
+	if err := s.Shutdown(ctx); !errors.Is(err, stop) {
+		t.Errorf("got %v", err)
+	}
+	if got := <-waited; !strings.HasPrefix(got, "HTTP/1.0 503 ") || !strings.Contains(got, "-31004") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestVanished: clients that begin a session, listen, call and vanish leave nothing behind once their time is over. See the benchmark for what each costs.
+func TestVanished(t *testing.T) {
+	const sessions = 300
+	p := newProtocol()
+	p.begun = nil
+	s := p.server()
+	s.Idle = 300 * time.Millisecond
+	web := serve(t, s)
+	vanish := func() {
+		for range sessions {
+			session := begin(t, web)
+			glance(t, web, request("GET", "", "Accept: text/event-stream", session), "event-stream")
+			glance(t, web, post(counting(20), both, session), "id: 1-1")
+		}
+		for until := time.Now().Add(30 * time.Second); s.Sessions() > 0; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // nothing else tells
+			if time.Now().After(until) {
+				t.Fatalf("%d sessions are left", s.Sessions())
+			}
+		}
+	}
+	vanish()
+	vanish() // now maps and pools have the size they will have
+	before := heap()
+	vanish()
+	if after := heap(); after > before+1<<20 {
+		t.Errorf("the heap grew from %d to %d bytes", before, after)
+	}
+	if s.reserved != 0 || len(s.callers) != 0 || s.kept.Load() != 0 {
+		t.Errorf("%d reserved, %d callers, %d bytes of events", s.reserved, len(s.callers), s.kept.Load())
+	}
+}
+
+// glance makes a request and hangs up as soon as some text has come.
+func glance(t *testing.T, web *httptest.Server, request, text string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", web.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for b := make([]byte, 1024); !bytes.Contains(got, []byte(text)); {
+		n, err := conn.Read(b)
+		if got = append(got, b[:n]...); err != nil {
+			t.Fatalf("%q: %v, after %q", text, err, got)
+		}
+	}
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkSession tells what a silent session costs.
+func BenchmarkSession(b *testing.B) {
+	p := newProtocol()
+	p.begun = nil
+	s := p.server()
+	s.MaxSessions = 1 << 30
+	defer s.Close()
+	before := heap()
+	for b.Loop() {
+		if w := ask(s, "POST", helloText, "From: 127.0.0.1:1"); w.Code != 200 {
+			b.Fatal(w.Code)
+		}
+	}
+	b.ReportMetric(float64(heap()-before)/float64(b.N), "heap-B/session")
+}
+
+// BenchmarkPost tells what an answer costs within a session and alone, without a network.
+func BenchmarkPost(b *testing.B) {
+	for _, kind := range []string{"session", "alone"} {
+		b.Run(kind, func(b *testing.B) {
+			p := newProtocol()
+			p.begun = nil
+			s := p.server()
+			defer s.Close()
+			header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+			if kind == "alone" {
+				header.Set("Alone", "yes")
+			} else {
+				header.Set(sessionHeader, ask(s, "POST", helloText).Header().Get(sessionHeader))
+			}
+			text := echo("1", "[1]")
+			b.ReportAllocs()
+			for b.Loop() {
+				r := &http.Request{Method: "POST", Header: header, Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)), ProtoMajor: 1}
+				w := &blank{h: http.Header{}}
+				s.ServeHTTP(w, r)
+				if w.n == 0 {
+					b.Fatal("no answer")
+				}
+			}
+		})
+	}
+}
+
+type blank struct {
+	h http.Header
+	n int
+}
+
+func (w *blank) Header() http.Header         { return w.h }
+func (w *blank) WriteHeader(int)             {}
+func (w *blank) Write(p []byte) (int, error) { w.n += len(p); return len(p), nil }
