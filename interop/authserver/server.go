@@ -44,6 +44,7 @@ type Options struct {
 	Nonce          bool // and proofs need a nonce
 	Clients        []Client
 	Trusted        []Trusted // issuers of assertions
+	Otherwise      string    // audience of tokens for clients that name no resource
 
 	NoPKCE         bool   // metadata says nothing of code challenges
 	Iss            Iss    // in redirects

@@ -162,7 +162,7 @@ func (s *Server) give(w http.ResponseWriter, g *grant, renewable bool) {
 	}
 	claims := map[string]any{"iss": s.Issuer, "sub": g.subject, "client_id": g.client, "iat": now.Unix(), "exp": expires.Unix(), "jti": text(),
 		"scope": strings.Join(g.scopes, " ")}
-	if g.resource != "" {
+	if claims["aud"] = s.opts.Otherwise; g.resource != "" {
 		claims["aud"] = g.resource
 	}
 	if s.opts.Audience != "" {

@@ -24,7 +24,6 @@ import (
 type realm struct {
 	as       *authserver.Server
 	resource string
-	refused  []error // by the guard; read when nothing runs
 }
 
 // needs are the scopes of the realm's tools.
@@ -382,7 +381,7 @@ func TestAuthLoopback(t *testing.T) {
 	pages := make(chan string, 2)
 	browser := func(ctx context.Context, address string) error {
 		go func() {
-			resp, err := http.Get(address) //nolint:noctx // a browser knows nothing of our contexts
+			resp, err := http.Get(address)
 			if err != nil {
 				pages <- err.Error()
 				return

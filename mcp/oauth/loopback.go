@@ -185,5 +185,5 @@ func OpenBrowser(ctx context.Context, address string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return exec.CommandContext(ctx, argv[0], argv[1:]...).Run() //nolint:gosec // the program is fixed, the address begins with http
+	return exec.CommandContext(ctx, argv[0], argv[1:]...).Run()
 }

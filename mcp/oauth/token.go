@@ -100,7 +100,7 @@ const (
 	grantClient       = "client_credentials"
 	grantExchange     = "urn:ietf:params:oauth:grant-type:token-exchange"
 	grantJWTBearer    = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	typeIDToken       = "urn:ietf:params:oauth:token-type:id_token" //nolint:gosec // the name of a type
+	typeIDToken       = "urn:ietf:params:oauth:token-type:id_token"
 	typeIDJAG         = "urn:ietf:params:oauth:token-type:id-jag"
 	assertionJWT      = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 	headerDPoP        = "DPoP"
