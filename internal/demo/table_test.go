@@ -1,0 +1,227 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+)
+
+// said answers all questions with one content.
+func said(action, content string) *mcp.ClientOptions {
+	return &mcp.ClientOptions{Elicit: func(context.Context, *mcp.Elicitation) (*mcp.ElicitResult, error) {
+		result := &mcp.ElicitResult{Action: action}
+		if content != "" {
+			result.Content = jsonrpc.Raw(content)
+		}
+		return result, nil
+	}}
+}
+
+func TestBookings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMCP("test", nil)
+		defer m.Close()
+		c := connect(t, m, 0, said(mcp.ActionAccept, `{"time":"21:00","name":"Ada","highChair":true}`))
+		defer c.Close()
+		for _, tt := range []struct{ name, arguments, want string }{
+			{"book-table", `{"restaurant":"blue door","guests":2,"time":"18:00"}`, "Blue Door, 2 guests, 18:00, by the window."}, // free: nothing to ask
+			{"book-table", `{"restaurant":"Zur Linde","guests":4}`, "Zur Linde, 4 guests, 21:00, inside."},
+			{"book-table", `{"restaurant":"Nowhere","guests":4}`, `error: There is no restaurant "Nowhere". There are Zur Linde, Blue Door, Osteria Bella.`},
+			{"book-table", `{"restaurant":"Zur Linde","guests":4,"time":"03:00"}`, "error: All three restaurants are open from 17:00 to 22:00; 03:00 is outside of that."},
+			{"book-table", `{"restaurant":"Zur Linde","guests":4,"time":"soon"}`, `error: "soon" is no time: write it as 2026-03-14T19:30 or 19:30.`},
+			{"book-table", `{"restaurant":"Zur Linde","guests":0}`, "minimum"},
+			{"book-table", `{"restaurant":"Zur Linde","guests":13}`, "maximum"},
+			{"cancel-booking", `{"confirmation":"ZL-1"}`, `error: There is no booking "ZL-1".`},
+			{"read-menu", `{"restaurant":"osteria-bella"}`, "# Osteria Bella\n\n- Bruschetta, 6.80 €"},
+			{"list-tables", `{"restaurant":"Zur Linde"}`, `{"time":"19:15","place":"garden","free":false},{"time":"19:15","place":"inside","free":false},{"time":"20:00","place":"garden","free":false}`},
+		} {
+			if got := tool(t, c, tt.name, tt.arguments); !strings.Contains(got, tt.want) {
+				t.Errorf("%s %s = %s, want %s", tt.name, tt.arguments, got, tt.want)
+			}
+		}
+		if all := m.table.all(); len(all) != 2 || all[1].Name != "Ada" || !all[1].HighChair || all[1].Confirmation != "ZL-20816" {
+			t.Errorf("bookings %+v", all)
+		}
+		if got := tool(t, c, "cancel-booking", `{"confirmation":"ZL-20816"}`); !strings.HasPrefix(got, "The table at Zur Linde, ") {
+			t.Errorf("cancel: %s", got)
+		}
+		read, err := c.ReadResource(t.Context(), bookingsURI, nil)
+		if err != nil || !strings.Contains(read.Contents[0].Text, "BD-20815") || strings.Contains(read.Contents[0].Text, "ZL-") {
+			t.Errorf("%v, %v", read, err)
+		}
+	})
+}
+
+func TestNothingIsBookedWhenTheUserSaysNo(t *testing.T) {
+	for _, action := range []string{mcp.ActionDecline, mcp.ActionCancel} {
+		for _, v := range []mcp.Version{mcp.V20250618, mcp.V20260728} {
+			m := newMCP(t)
+			c := connect(t, m, v, said(action, ""))
+			if got := tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":4}`); got != "Nothing was booked." {
+				t.Errorf("%s %s: %s", v, action, got)
+			}
+			if all := m.table.all(); len(all) != 0 {
+				t.Errorf("%s %s: booked %+v", v, action, all)
+			}
+		}
+	}
+}
+
+// The question costs one search, not two: what stands before it is kept for the second round.
+func TestTheSearchRunsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMCP("test", nil)
+		defer m.Close()
+		c := connect(t, m, mcp.V20260728, said(mcp.ActionAccept, `{"time":"20:15","name":"Ada"}`))
+		defer c.Close()
+		began := time.Now()
+		tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":4}`)
+		if took := time.Since(began); took != searchTime+bookTime {
+			t.Errorf("it took %v, want %v", took, searchTime+bookTime)
+		}
+	})
+}
+
+func TestBookingsTellTheirSubscribers(t *testing.T) {
+	for _, v := range []mcp.Version{mcp.V20241105, mcp.V20251125, mcp.V20260728} {
+		c := connect(t, newMCP(t), v, nil)
+		enough := errors.New("enough")
+		err := c.Listen(t.Context(), mcp.Filter{ResourceSubscriptions: []string{bookingsURI}}, func(ch mcp.Change) error {
+			if ch.Method == mcp.NotifyAcknowledged {
+				tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":1,"time":"17:00"}`)
+				return nil
+			}
+			if ch.URI != bookingsURI {
+				t.Errorf("%s: %+v", v, ch)
+			}
+			return enough
+		})
+		if !errors.Is(err, enough) {
+			t.Errorf("%s: %v", v, err)
+		}
+	}
+}
+
+func TestBookingsAreBounded(t *testing.T) {
+	m := newMCP(t)
+	for i := range maxBookings + 3 {
+		m.table.add("ZL", booking{Guests: i})
+	}
+	if all := m.table.all(); len(all) != maxBookings || all[0].Guests != 3 {
+		t.Errorf("%d bookings, the oldest for %d", len(all), all[0].Guests)
+	}
+}
+
+func TestPrompts(t *testing.T) {
+	c := connect(t, newMCP(t), 0, nil)
+	for _, tt := range []struct {
+		name string
+		in   map[string]string
+		want []string
+	}{
+		{"plan-evening", map[string]string{"city": "oslo"}, []string{"Plan an evening in Oslo for 2 people. In Oslo the sun"}},
+		{"plan-evening", map[string]string{"city": "Oslo", "guests": "1", "restaurant": "Blue Door"}, []string{"Mushroom pie", "for one person", "the menu is above"}},
+		{"explain-error", map[string]string{"code": "-32021"}, []string{`"Missing required client capability"`}},
+		{"explain-error", map[string]string{"code": "17"}, []string{"belong to the application"}},
+	} {
+		got, err := c.GetPrompt(t.Context(), tt.name, tt.in, nil)
+		if err != nil {
+			t.Errorf("%s %v: %v", tt.name, tt.in, err)
+			continue
+		}
+		text := fmt.Sprintf("%+v", got.Messages)
+		for _, m := range got.Messages {
+			if m.Content.Resource != nil {
+				text += m.Content.Resource.Text
+			}
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s %v has no %q: %s", tt.name, tt.in, want, text)
+			}
+		}
+	}
+	for _, in := range []map[string]string{{"city": "Atlantis"}, {"city": "Oslo", "restaurant": "Nowhere"}, {}} {
+		if _, err := c.GetPrompt(t.Context(), "plan-evening", in, nil); !errors.Is(err, jsonrpc.ErrInvalidParams) {
+			t.Errorf("%v: %v, want invalid params", in, err)
+		}
+	}
+	for argument, want := range map[string]string{"city": "Berlin", "restaurant": "Zur Linde", "guests": "12"} {
+		found, err := c.Complete(t.Context(), &mcp.CompleteParams{Ref: mcp.Reference{Type: mcp.RefPrompt, Name: "plan-evening"},
+			Argument: mcp.CompleteArgument{Name: argument, Value: want[:1]}})
+		if err != nil || !strings.Contains(strings.Join(found.Values, "|"), want) {
+			t.Errorf("%s: %v, %v", argument, found, err)
+		}
+	}
+}
+
+// Everything that the demo offers can be shown to others: it has a title and a description in sentences.
+func TestEverythingIsDescribed(t *testing.T) {
+	c := connect(t, newMCP(t), 0, nil)
+	good := func(kind, name, title, description string) {
+		if title == "" || len(description) < 25 || !strings.HasSuffix(description, ".") {
+			t.Errorf("%s %s: title %q, description %q", kind, name, title, description)
+		}
+	}
+	tools := 0
+	for one, err := range c.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		good("tool", one.Name, one.Title, one.Description)
+		if one.Annotations == nil {
+			t.Errorf("tool %s has no annotations", one.Name)
+		}
+		var schema struct {
+			Properties map[string]struct {
+				Description string `json:"description"`
+			} `json:"properties"`
+		}
+		for _, text := range []jsonrpc.Raw{one.InputSchema, one.OutputSchema} {
+			if text == nil {
+				continue
+			}
+			if err := decodeLoosely(text, &schema); err != nil {
+				t.Fatal(err)
+			}
+			for name, p := range schema.Properties {
+				if p.Description == "" {
+					t.Errorf("tool %s: %s has no description", one.Name, name)
+				}
+			}
+		}
+		tools++
+	}
+	if tools != 14 {
+		t.Errorf("%d tools", tools)
+	}
+	for r, err := range c.Resources(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		good("resource", r.URI, r.Title, r.Description)
+	}
+	for r, err := range c.ResourceTemplates(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		good("template", r.URITemplate, r.Title, r.Description)
+	}
+	for p, err := range c.Prompts(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		good("prompt", p.Name, p.Title, p.Description)
+	}
+}
+
+// decodeLoosely reads what has other members too.
+func decodeLoosely(text jsonrpc.Raw, v any) error { return json.Unmarshal(text, v) }
