@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // the zones of the cities, on systems that have no such files
@@ -133,12 +132,4 @@ func changes(a, b string) int {
 		}
 	}
 	return row[len(y)]
-}
-
-func cityNames() []string {
-	names := make([]string, len(cities))
-	for i, c := range cities {
-		names[i] = c.Name
-	}
-	return slices.Clip(names)
 }
