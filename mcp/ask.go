@@ -162,6 +162,7 @@ func (q *Question) wire(v Version) (in InputRequest, err error) {
 		in.Params, err = encode(q.Sample)
 	default:
 		in.Method = MethodRootsList
+		in.Params = empty // may be left out, but then the official Go SDK (v1.8.0) does not read the answer it stands in
 	}
 	return in, err
 }
