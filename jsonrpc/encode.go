@@ -2,6 +2,9 @@ package jsonrpc
 
 import "errors"
 
+// AppendValue adds the JSON text of v to dst, as params and results have it: equal values give equal bytes, and a [Raw] stays as it is.
+func AppendValue(dst []byte, v any) ([]byte, error) { return appendValue(dst, v) }
+
 // AppendRequest adds a request to dst. params that are nil, or a nil Raw, are left out; others must be encoded as an object or an array.
 func AppendRequest(dst []byte, v Version, id ID, method string, params any) ([]byte, error) {
 	dst, err := appendCall(dst, v, method, params)

@@ -38,19 +38,34 @@ func PeerFunc[In, Out any](f func(context.Context, Peer, In) (Out, error)) *Func
 func newFunction[In, Out any](f func(context.Context, *Request, In) (Out, error)) *Function {
 	in := reflect.TypeFor[In]()
 	p := newParams(in)
-	values := sync.Pool{New: func() any { return new(In) }}
+	read := reader[In](p)
 	return &Function{In: in, Out: reflect.TypeFor[Out](), params: p,
 		handle: func(ctx context.Context, req *Request) (any, error) {
-			v := values.Get().(*In)
-			fault := p.decode(req.Params, v)
-			arg := *v
-			*v = *new(In)
-			values.Put(v)
+			arg, fault := read(req.Params)
 			if fault != nil {
 				return nil, fault.answer()
 			}
 			return f(ctx, req, arg)
 		}}
+}
+
+// reader returns what reads params into an In.
+func reader[In any](p *params) func(Raw) (In, *ParamFault) {
+	values := sync.Pool{New: func() any { return new(In) }}
+	return func(text Raw) (In, *ParamFault) {
+		v := values.Get().(*In)
+		fault := p.decode(text, v)
+		arg := *v
+		*v = *new(In)
+		values.Put(v)
+		return arg, fault
+	}
+}
+
+// ParamsOf returns what reads params into an In by the rules of [Func], for who calls functions in another way. It panics for a type
+// that Func panics for. What it returns is safe for concurrent use.
+func ParamsOf[In any]() func(params Raw) (In, *ParamFault) {
+	return reader[In](newParams(reflect.TypeFor[In]()))
 }
 
 // Handle decodes the params and calls the function.

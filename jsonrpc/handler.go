@@ -44,6 +44,10 @@ const (
 
 	// Open: the method has no deadline. It ends with its connection, its session or a cancel.
 	Open
+
+	// Known: the method exists. Nothing else follows, but what is known of a method is kept for the next time, as it is of any with a mode;
+	// a [Mux] needs to say it of none.
+	Known
 )
 
 // A Sink takes messages about one request, in order, while it runs.

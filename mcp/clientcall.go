@@ -155,11 +155,11 @@ func (c *Client) about(req *jsonrpc.Request, o *CallOptions) {
 
 // resultType reads what a result of the modern era is; one of an old server is complete.
 func resultType(raw jsonrpc.Raw) string {
-	kind, ok := textOf(member(raw, "resultType"))
-	if !ok {
+	kind, ok := unquoted(member(raw, "resultType"))
+	if !ok || string(kind) == ResultComplete {
 		return ResultComplete
 	}
-	return kind
+	return string(kind)
 }
 
 // taskType stands in every answer that is a task, and hardly in another.
@@ -214,20 +214,12 @@ func (c *Client) invoke(ctx context.Context, method string, params jsonrpc.Raw, 
 // CallTool calls a tool. args is what has the JSON form of an object, or nil. A tool that failed is a result with IsError, not an error. Questions of
 // the server are answered by the functions of the options, and a task is waited for.
 func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOptions) (*ToolResult, error) {
-	params := CallToolParams{Name: name}
-	var err error
-	var encoded jsonrpc.Raw
-	if encoded, err = encodeParams(args); err != nil {
-		return nil, fmt.Errorf("mcp: arguments of %s: %w", name, err)
-	}
-	if encoded != nil {
-		params.Arguments = encoded
-	}
 	asTask := o != nil && o.TaskTTL > 0 && c.Version().HasCoreTasks()
+	var ttl time.Duration
 	if asTask {
-		params.Task = &TaskMetadata{TTL: new(o.TaskTTL.Milliseconds())}
+		ttl = o.TaskTTL
 	}
-	text, err := params.appendJSON()
+	text, err := callParams(name, args, ttl)
 	if err != nil {
 		return nil, err
 	}
@@ -258,26 +250,30 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOpt
 		}
 		return c.awaitTask(ctx, t.task(), o)
 	}
-	result, err := decodeResult[ToolResult](raw)
-	if err != nil {
-		return nil, err
+	result := new(ToolResult)
+	if err := result.read(raw, false); err != nil {
+		return nil, fmt.Errorf("mcp: decode the result: %w", err)
 	}
 	return result, c.checkResult(name, result)
 }
 
-// appendJSON writes the params without reflection.
-func (p *CallToolParams) appendJSON() (jsonrpc.Raw, error) {
-	dst := appendString([]byte(`{"name":`), p.Name)
-	var err error
-	if p.Arguments != nil {
-		if dst, err = appendValue(append(dst, `,"arguments":`...), p.Arguments); err != nil {
-			return nil, err
-		}
+// callParams writes the params of tools/call in one buffer. ttl makes it a task.
+func callParams(name string, args any, ttl time.Duration) (jsonrpc.Raw, error) {
+	const member = `,"arguments":`
+	dst := appendString(append(make([]byte, 0, 256), `{"name":`...), name)
+	start := len(dst) + len(member)
+	dst, err := appendValue(append(dst, member...), args)
+	if err != nil {
+		return nil, fmt.Errorf("mcp: arguments of %s: %w", name, err)
 	}
-	if p.Task != nil {
-		if dst, err = appendValue(append(dst, `,"task":`...), p.Task); err != nil {
-			return nil, err
-		}
+	switch made := jsonrpc.Raw(dst[start:]); {
+	case isNull(made):
+		dst = dst[:start-len(member)]
+	case !isObject(made):
+		return nil, fmt.Errorf("mcp: arguments of %s: mcp: params are an object, not %.20q", name, made)
+	}
+	if ttl > 0 {
+		dst = append(strconv.AppendInt(append(dst, `,"task":{"ttl":`...), ttl.Milliseconds(), 10), '}')
 	}
 	return append(dst, '}'), nil
 }

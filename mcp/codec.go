@@ -3,13 +3,12 @@ package mcp
 import (
 	"bytes"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// This is the one file that knows the JSON codec; it is that of package jsonrpc.
+// This is the one file that knows the JSON codec, which is that of package jsonrpc.
 
 // encode returns the JSON text of v; equal values give equal bytes.
 func encode(v any) (jsonrpc.Raw, error) {
@@ -21,10 +20,8 @@ func encode(v any) (jsonrpc.Raw, error) {
 			return jsonrpc.Raw("null"), nil
 		}
 		return v, nil
-	case jsonrpc.Appender:
-		return v.AppendJSON(nil)
 	}
-	return json.Marshal(v, json.Deterministic(true))
+	return jsonrpc.AppendValue(nil, v)
 }
 
 // mustEncode is encode for our own types, which always have a text.
@@ -37,19 +34,7 @@ func mustEncode(v any) jsonrpc.Raw {
 }
 
 // appendValue adds the JSON text of v to dst.
-func appendValue(dst []byte, v any) ([]byte, error) {
-	switch v := v.(type) {
-	case jsonrpc.Raw:
-		return append(dst, v...), nil
-	case jsonrpc.Appender:
-		return v.AppendJSON(dst)
-	}
-	b := bytes.NewBuffer(dst)
-	if err := json.MarshalWrite(b, v, json.Deterministic(true)); err != nil {
-		return dst, err
-	}
-	return b.Bytes(), nil
-}
+func appendValue(dst []byte, v any) ([]byte, error) { return jsonrpc.AppendValue(dst, v) }
 
 // appendString adds s to dst as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendString(dst []byte, s string) []byte {
@@ -57,16 +42,22 @@ func appendString(dst []byte, s string) []byte {
 	return out
 }
 
-// textOf returns what the checked JSON string in text means, and whether it is a string.
-func textOf(text jsonrpc.Raw) (string, bool) {
+// unquoted is textOf without a copy, except of what has escapes.
+func unquoted(text jsonrpc.Raw) ([]byte, bool) {
 	if len(text) < 2 || text[0] != '"' {
-		return "", false
+		return nil, false
 	}
 	if bytes.IndexByte(text, '\\') < 0 {
-		return string(text[1 : len(text)-1]), true
+		return text[1 : len(text)-1], true
 	}
 	out, err := jsontext.AppendUnquote(nil, text)
-	return string(out), err == nil
+	return out, err == nil
+}
+
+// textOf returns what the checked JSON string in text means, and whether it is a string.
+func textOf(text jsonrpc.Raw) (string, bool) {
+	out, ok := unquoted(text)
+	return string(out), ok
 }
 
 // isStrict reports whether no object in text has a member twice.

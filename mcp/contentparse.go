@@ -11,7 +11,10 @@ import (
 var errTwice = errors.New("mcp: a member comes twice")
 
 // ParseJSON reads a result.
-func (r *ToolResult) ParseJSON(text []byte) error {
+func (r *ToolResult) ParseJSON(text []byte) error { return r.read(text, true) }
+
+// read reads a result. borrowed: text is not r's to keep.
+func (r *ToolResult) read(text jsonrpc.Raw, borrowed bool) error {
 	*r = ToolResult{}
 	if !isObject(text) {
 		return errors.New("mcp: a result is an object")
@@ -53,7 +56,8 @@ func (r *ToolResult) ParseJSON(text []byte) error {
 			return err
 		}
 	}
-	if structured != nil {
+	r.Structured = structured
+	if borrowed {
 		r.Structured = structured.Clone()
 	}
 	if isError != nil {

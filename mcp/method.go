@@ -67,6 +67,8 @@ func Mode(method string) jsonrpc.Mode {
 		return jsonrpc.Open
 	case NotifyProgress, NotifyMessage, NotifyCancelled:
 		return jsonrpc.Unordered
+	case MethodToolsCall, MethodToolsList, MethodResourcesRead, MethodResourcesList, MethodPromptsGet, MethodPromptsList, MethodComplete:
+		return jsonrpc.Known
 	}
 	return 0
 }

@@ -73,6 +73,18 @@ func (g *registry[T]) remove(names ...string) bool {
 	return found
 }
 
+// find is get for a name that is still in the buffer it came in.
+func (g *registry[T]) find(name []byte) (T, bool) {
+	g.mu.RLock()
+	e := g.byName[string(name)]
+	g.mu.RUnlock()
+	if e == nil {
+		var none T
+		return none, false
+	}
+	return e.value, true
+}
+
 func (g *registry[T]) get(name string) (T, bool) {
 	g.mu.RLock()
 	e := g.byName[name]

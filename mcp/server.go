@@ -201,13 +201,13 @@ func (s *Server) modernDoor(r *Request) error {
 	if r.rpc.IsNotification() && r.p.version == nil {
 		return nil // notifications have no envelope
 	}
-	name, ok := textOf(r.p.version)
+	name, ok := unquoted(r.p.version)
 	if !ok {
 		return invalidParams("_meta has no " + MetaProtocolVersion)
 	}
-	v := ParseVersion(name)
+	v := ParseVersion(string(name))
 	if !v.Modern() || !s.spoken[v] {
-		return s.unsupported(name)
+		return s.unsupported(string(name))
 	}
 	if r.rpc.Batched() {
 		return jsonrpc.ErrInvalidRequest

@@ -67,17 +67,17 @@ func typedTool[In, Out any](s *Server, t Tool, f func(context.Context, *Request,
 	if derivedOutput {
 		t.OutputSchema = schemaOf(out).text
 	}
-	decode := jsonrpc.Func(func(_ context.Context, in In) (In, error) { return in, nil })
+	read := jsonrpc.ParamsOf[In]()
 	call := func(ctx context.Context, r *Request) (*ToolResult, error) {
 		args := r.Arguments
 		if args == nil {
 			args = empty
 		}
-		value, err := decode.Handle(ctx, &jsonrpc.Request{Params: args})
-		if err != nil {
-			return nil, argumentError(err)
+		in, fault := read(args)
+		if fault != nil {
+			return nil, Errorf("arguments%s: %s", fault.Pointer, fault.Reason)
 		}
-		result, err := f(ctx, r, value.(In))
+		result, err := f(ctx, r, in)
 		if err != nil {
 			return nil, err
 		}
@@ -94,16 +94,6 @@ func typedTool[In, Out any](s *Server, t Tool, f func(context.Context, *Request,
 		made.output = nil // true by construction
 	}
 	return made, nil
-}
-
-// argumentError says to the model what is wrong with its arguments.
-func argumentError(err error) error {
-	var e *jsonrpc.Error
-	var fault jsonrpc.ParamFault
-	if errors.As(err, &e) && e.Data != nil && e.Data.Decode(&fault) == nil {
-		return Errorf("arguments%s: %s", fault.Pointer, fault.Reason)
-	}
-	return Errorf("arguments: %v", err)
 }
 
 // isStructured reports whether results of a type are JSON, not content.
@@ -269,30 +259,30 @@ func (s *Server) visible(ctx context.Context, r *Request) func(string) bool {
 }
 
 // findTool finds what a call names, among what the request may see.
-func (s *Server) findTool(ctx context.Context, r *Request, name string) *tool {
-	if s.opts.Visible != nil && !s.opts.Visible(ctx, r, name) {
+func (s *Server) findTool(ctx context.Context, r *Request, name []byte) *tool {
+	if s.opts.Visible != nil && !s.opts.Visible(ctx, r, string(name)) {
 		return nil
 	}
 	if r.session != nil {
 		if own := r.session.tools.Load(); own != nil {
-			if t, ok := own.get(name); ok {
+			if t, ok := own.find(name); ok {
 				return t
 			}
 		}
 	}
-	t, _ := s.tools.get(name)
+	t, _ := s.tools.find(name)
 	return t
 }
 
 // callTool answers tools/call.
 func (s *Server) callTool(ctx context.Context, r *Request) (any, error) {
-	name, ok := textOf(r.p.name)
+	name, ok := unquoted(r.p.name)
 	if !ok {
 		return nil, invalidParams("name is a string")
 	}
 	t := s.findTool(ctx, r, name)
 	if t == nil {
-		return nil, invalidParams("unknown tool: " + name)
+		return nil, invalidParams("unknown tool: " + string(name))
 	}
 	r.Name = t.Name
 	if r.p.arguments != nil && !isNull(r.p.arguments) {
