@@ -49,7 +49,7 @@ func NewMCP(version string, o *MCPOptions) *MCP {
 		Name:        "parley-demo",
 		Title:       "Parley demo",
 		Version:     version,
-		Description: "A calculator, the sun over forty cities, a restaurant's tables and a kitchen: one small service for each thing MCP can do.",
+		Description: "A calculator, the sun over fifty cities, a restaurant's tables and a kitchen: one small service for each thing MCP can do.",
 	}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Principal:    o.Principal,
