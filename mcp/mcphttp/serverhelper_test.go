@@ -1,0 +1,307 @@
+package mcphttp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/mcp/mcphttp"
+)
+
+// A site is a server of MCP on a port of its own.
+type site struct {
+	*httptest.Server
+	mcp     *mcp.Server
+	handler *mcphttp.Handler
+	started chan struct{} // wait has begun
+	ended   chan error    // wait has ended, with its context's cause
+}
+
+// newSite serves a few tools until the test ends.
+func newSite(t testing.TB, o *mcphttp.Options) *site {
+	t.Helper()
+	w := &site{started: make(chan struct{}, 10), ended: make(chan error, 10)}
+	so := &mcp.ServerOptions{}
+	if o != nil {
+		so.Principal = o.Principal
+	}
+	w.mcp = mcp.NewServer(mcp.Implementation{Name: "site", Version: "1"}, so)
+	w.addTools(t)
+	w.handler = mcphttp.NewHandler(w.mcp, o)
+	pair := w.handler.Pair("/messages")
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", w.handler)
+	mux.Handle("/sse", pair)
+	mux.Handle("/messages", pair)
+	w.Server = httptest.NewServer(mux)
+	t.Cleanup(func() {
+		w.mcp.Close()
+		if err := w.handler.Close(); err != nil {
+			t.Error(err)
+		}
+		w.Server.Close()
+	})
+	return w
+}
+
+func (w *site) addTools(t testing.TB) {
+	type nothing struct{}
+	mcp.AddTool(w.mcp, mcp.Tool{Name: "calculator/add"}, func(_ context.Context, _ *mcp.Request, in struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}) (string, error) {
+		return fmt.Sprint(in.A + in.B), nil
+	})
+	raw := func(name string, f mcp.ToolFunc) {
+		if err := w.mcp.AddTool(mcp.Tool{Name: name, InputSchema: jsonrpc.Raw(`{"type":"object"}`)}, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw("echo", func(_ context.Context, r *mcp.Request) (*mcp.ToolResult, error) {
+		return mcp.TextResult(string(r.Arguments)), nil
+	})
+	raw("panic", func(context.Context, *mcp.Request) (*mcp.ToolResult, error) { panic("a secret") })
+	raw("wait", func(ctx context.Context, _ *mcp.Request) (*mcp.ToolResult, error) {
+		w.started <- struct{}{}
+		select {
+		case <-ctx.Done():
+			w.ended <- context.Cause(ctx)
+		case <-time.After(10 * time.Second):
+			w.ended <- nil
+		}
+		return nil, context.Cause(ctx)
+	})
+	mcp.AddTool(w.mcp, mcp.Tool{Name: "count"}, func(ctx context.Context, r *mcp.Request, in struct {
+		To int `json:"to"`
+	}) (string, error) {
+		for n := range in.To {
+			if err := r.Progress(ctx, float64(n+1), 0, ""); err != nil {
+				return "", err
+			}
+		}
+		return "counted", nil
+	})
+	mcp.AddTool(w.mcp, mcp.Tool{Name: "book"}, func(ctx context.Context, r *mcp.Request, _ nothing) (string, error) {
+		e, err := r.Elicit(ctx, "when", &mcp.Elicitation{Message: "When?"})
+		if err != nil {
+			return "", err
+		}
+		return e.Action, nil
+	})
+	mcp.AddTool(w.mcp, mcp.Tool{Name: "region"}, func(_ context.Context, _ *mcp.Request, in struct {
+		Region string `json:"region" mcp:"header=Region"`
+	}) (string, error) {
+		return in.Region, nil
+	})
+	err := w.mcp.AddResource(mcp.Resource{URI: "test://panics", Name: "panics"}, func(context.Context, *mcp.Request) (*mcp.ReadResourceResult, error) { panic("a secret") })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// host is what the site is called by its clients.
+func (w *site) host() string { return w.Listener.Addr().String() }
+
+// send sends bytes on a connection of its own and returns the whole answer.
+func (w *site) send(t testing.TB, request string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", w.host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil && len(got) == 0 {
+		t.Fatal(err)
+	}
+	return string(got)
+}
+
+// request is a whole request of HTTP/1.0, whose answer has no chunks and ends with the connection.
+func (w *site) request(method, path, body string, headers ...string) string {
+	h := method + " " + path + " HTTP/1.0\r\n"
+	has := func(name string) bool {
+		for _, line := range headers {
+			if strings.HasPrefix(line, name+":") {
+				return true
+			}
+		}
+		return false
+	}
+	if !has("Host") {
+		h += "Host: " + w.host() + "\r\n"
+	}
+	if !has("Accept") {
+		h += "Accept: application/json, text/event-stream\r\n"
+	}
+	if method == http.MethodPost && !has("Content-Type") {
+		h += "Content-Type: application/json\r\n"
+	}
+	if method == http.MethodPost {
+		h += fmt.Sprintf("Content-Length: %d\r\n", len(body))
+	}
+	for _, line := range headers {
+		h += line + "\r\n"
+	}
+	return h + "\r\n" + body
+}
+
+func (w *site) post(t testing.TB, body string, headers ...string) reply {
+	t.Helper()
+	return replyOf(w.send(t, w.request("POST", "/mcp", body, headers...)))
+}
+
+// A reply is an answer taken apart.
+type reply struct{ status, kind, body, head string }
+
+var statusLine = regexp.MustCompile(`^HTTP/1\.[01] (\d{3}) `)
+
+func replyOf(wire string) reply {
+	head, body, _ := strings.Cut(wire, "\r\n\r\n")
+	r := reply{head: head, body: body}
+	if m := statusLine.FindStringSubmatch(head); m != nil {
+		r.status = m[1]
+	}
+	r.kind = r.header("Content-Type")
+	return r
+}
+
+func (r reply) header(name string) string {
+	for line := range strings.SplitSeq(r.head, "\r\n") {
+		if value, ok := strings.CutPrefix(line, name+": "); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func (r reply) want(t *testing.T, status, kind, body string) {
+	t.Helper()
+	if r.status != status || r.kind != kind || r.body != body {
+		t.Errorf("got  %s %s %s\nwant %s %s %s", r.status, r.kind, r.body, status, kind, body)
+	}
+}
+
+// envelope is the _meta of a request of the modern era.
+const envelope = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+// modern is the body of a request of the modern era, and its headers.
+func modern(id, method, params string) (string, []string) {
+	headers := []string{"MCP-Protocol-Version: 2026-07-28", "Mcp-Method: " + method}
+	if m := regexp.MustCompile(`^"(?:name|uri)":"([^"]*)"`).FindStringSubmatch(params); m != nil {
+		headers = append(headers, "Mcp-Name: "+m[1])
+	}
+	if params != "" {
+		params += ","
+	}
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{` + params + envelope + `}}`, headers
+}
+
+func (w *site) modern(t testing.TB, id, method, params string, headers ...string) reply {
+	t.Helper()
+	body, standard := modern(id, method, params)
+	return w.post(t, body, append(standard, headers...)...)
+}
+
+// initialize is the body of a handshake.
+func initialize(version string) string {
+	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + version +
+		`","capabilities":{"elicitation":{}},"clientInfo":{"name":"test","version":"1"}}}`
+}
+
+// open makes a handshake and returns the headers of the session.
+func (w *site) open(t testing.TB, version string, headers ...string) []string {
+	t.Helper()
+	got := w.post(t, initialize(version), headers...)
+	id := got.header("Mcp-Session-Id")
+	if got.status != "200" || got.kind != "application/json" || id == "" || !strings.Contains(got.body, `"protocolVersion":"`+version+`"`) {
+		t.Fatalf("initialize was answered %s\n%s", got.head, got.body)
+	}
+	session := append([]string{"Mcp-Session-Id: " + id}, headers...)
+	if mcp.ParseVersion(version).HasVersionHeader() {
+		session = append(session, "MCP-Protocol-Version: "+version)
+	}
+	if got := w.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, session...); got.status != "202" || got.body != "" {
+		t.Fatalf("initialized was answered %s\n%s", got.head, got.body)
+	}
+	return session
+}
+
+func call(id, name, arguments string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + name + `","arguments":` + arguments + `}}`
+}
+
+func counting(id string, to int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"count","arguments":{"to":%d},"_meta":{"progressToken":"p"}}}`, id, to)
+}
+
+func fault(code int, message, id string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":%d,"message":"%s"},"id":%s}`, code, message, id)
+}
+
+// A stream is an answer that is being read.
+type stream struct {
+	net.Conn
+	lines *bufio.Reader
+}
+
+// begin sends a request and reads until some text has come, if there is to be any.
+func (w *site) begin(t testing.TB, request, until string) *stream {
+	t.Helper()
+	conn, err := net.Dial("tcp", w.host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	s := &stream{conn, bufio.NewReader(conn)}
+	if until != "" {
+		s.until(t, until)
+	}
+	return s
+}
+
+// until reads up to the end of a line with some text in it, and returns that line.
+func (s *stream) until(t testing.TB, text string) string {
+	t.Helper()
+	_ = s.SetReadDeadline(time.Now().Add(10 * time.Second))
+	var before bytes.Buffer
+	for {
+		line, err := s.lines.ReadString('\n')
+		before.WriteString(line)
+		if strings.Contains(line, text) {
+			return strings.TrimRight(line, "\r\n")
+		}
+		if err != nil {
+			t.Fatalf("%q did not come: %v\n%s", text, err, before.String())
+		}
+	}
+}
+
+// within waits for a value.
+func within[T any](t testing.TB, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
