@@ -295,9 +295,9 @@ func public(err error) error {
 
 func (c *call) extendedCard(ctx context.Context) (any, error) {
 	switch {
-	case !c.s.Card().Capabilities.ExtendedAgentCard:
+	case !c.s.Card().Capabilities.ExtendedAgentCard && c.v == V10:
 		return nil, Fault(ErrUnsupportedOperation, "")
-	case c.s.opts.ExtendedCard == nil:
+	case !c.s.Card().Capabilities.ExtendedAgentCard, c.s.opts.ExtendedCard == nil: // 0.3 has one code for both
 		return nil, Fault(ErrNoExtendedCard, "")
 	}
 	card, err := c.s.opts.ExtendedCard(ctx, c.svc)

@@ -29,7 +29,7 @@ type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	style  style
-	timer  *time.Timer // opens a stream that says nothing
+	timer  *time.Timer // opens a stream that says nothing; nil for what is no stream
 
 	mu     sync.Mutex // guards what follows
 	events *sse.Writer
@@ -141,6 +141,10 @@ func (x *exchange) abandon() {
 
 // finish sends the answer.
 func (x *exchange) finish(out []byte, fault *jsonrpc.Error) {
+	streams := x.timer != nil && fault == nil // a stream of one is a stream: the JavaScript SDK 1.3.0 takes nothing else
+	if streams {
+		x.stream()
+	}
 	events, seq := x.end()
 	switch {
 	case events == nil:

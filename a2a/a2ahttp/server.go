@@ -20,8 +20,8 @@ const (
 	OldCardPath = "/.well-known/agent.json"
 )
 
-// A Server serves one [a2a.Server]. As a handler by itself it serves all at one base: the card at its paths, the REST binding, and the
-// JSON-RPC binding wherever else a POST goes. RPC, REST, Card and WebSocket are the parts, to be mounted apart. Its fields must not
+// A Server serves one [a2a.Server]. As a handler by itself it serves all at one base: the card at its paths and for a GET of
+// the base itself, the REST binding, and the JSON-RPC binding wherever else a POST goes. RPC, REST, Card and WebSocket are the parts, to be mounted apart. Its fields must not
 // change once it serves; it is safe for concurrent use.
 //
 // It asks who calls as the card says, and otherwise nothing: a door that looks at Host and Origin stands before it.
@@ -66,7 +66,7 @@ func (s *Server) init() {
 // ServeHTTP serves all.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
-	case path == CardPath || path == OldCardPath:
+	case path == CardPath || path == OldCardPath, (path == "/" || path == "") && r.Method == http.MethodGet:
 		s.serveCard(w, r)
 	case isREST(r):
 		s.serveREST(w, r)

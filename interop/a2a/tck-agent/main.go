@@ -3,7 +3,8 @@
 //
 //	tck-agent [-listen 127.0.0.1:0] [-old]
 //
-// -old serves v0.3 besides, with a card for both. The kit of v1.0 wants a card of v1.0 alone.
+// -old serves v0.3 besides, with a card for both, and leaves tasks open whose messages say nothing, as the kit of v0.3 wants. The kit of v1.0
+// wants a card of v1.0 alone.
 package main
 
 import (
@@ -47,9 +48,13 @@ func run(ctx context.Context, listen string, old bool) error {
 	}
 	pusher := &a2ahttp.Pusher{Loopback: true} // the kit's webhook is on this machine
 	defer pusher.Close()
-	s := a2a.NewServer(card(base, versions), a2a.AgentFunc(act), &a2a.ServerOptions{
+	otherwise := complete
+	if old {
+		otherwise = question
+	}
+	s := a2a.NewServer(card(base, versions), a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error { return act(ctx, r, otherwise) }), &a2a.ServerOptions{
 		Versions: versions, Push: pusher,
-		Repeat:   -1, // the kit uses one id for many messages
+		Repeat: -1, // the kit uses one id for many messages
 		ExtendedCard: func(context.Context, a2a.Service) (*a2a.AgentCard, error) {
 			extended := card(base, versions)
 			extended.Description += " This is the card for those who are known."
@@ -75,7 +80,7 @@ func card(base string, versions []a2a.Version) a2a.AgentCard {
 		Name: "parley tck-agent", Description: "Does what the conformance kit asks for.", Version: "1.0.0",
 		Provider:            &a2a.AgentProvider{URL: "https://github.com/da1ed7bb/parley", Organization: "parley"},
 		SupportedInterfaces: a2ahttp.Interfaces(base, base, versions...),
-		Capabilities:        a2a.AgentCapabilities{Streaming: true, PushNotifications: true, ExtendedAgentCard: true},
+		Capabilities:        a2a.AgentCapabilities{Streaming: true, PushNotifications: true, ExtendedAgentCard: len(versions) == 1},
 		DefaultInputModes:   []string{"text/plain", "application/json", "image/*", "application/octet-stream"},
 		DefaultOutputModes:  []string{"text/plain", "application/json"},
 		Skills: []a2a.AgentSkill{{ID: "tck", Name: "Conformance", Description: "Plays the scenarios of the kit.", Tags: []string{"test"},
@@ -96,9 +101,7 @@ var plays = []play{
 	{"tck-artifact-data", artifact(a2a.Data(map[string]any{"key": "value", "count": 42}))},
 	{"tck-artifact-text", artifact(a2a.Text("Generated text content"))},
 	{"tck-message-response", func(ctx context.Context, r *a2a.Run) error { return r.Reply(ctx, a2a.Text("Direct message response")) }},
-	{"tck-input-required", func(ctx context.Context, r *a2a.Run) error {
-		return r.Status(ctx, a2a.StateInputRequired, a2a.Text("What else?"))
-	}},
+	{"tck-input-required", question},
 	{"tck-reject-task", func(context.Context, *a2a.Run) error { return a2a.Reject("rejected") }},
 	{"tck-stream-001", stream(a2a.Text("Stream hello from TCK"))},
 	{"tck-stream-002", func(context.Context, *a2a.Run) error { return nil }},
@@ -111,13 +114,17 @@ var plays = []play{
 	{"tck-complete-task", complete},
 }
 
-func act(ctx context.Context, r *a2a.Run) error {
+func act(ctx context.Context, r *a2a.Run, otherwise func(context.Context, *a2a.Run) error) error {
 	for _, p := range plays {
 		if strings.HasPrefix(r.Message.MessageID, p.prefix) {
 			return p.act(ctx, r)
 		}
 	}
-	return complete(ctx, r)
+	return otherwise(ctx, r)
+}
+
+func question(ctx context.Context, r *a2a.Run) error {
+	return r.Status(ctx, a2a.StateInputRequired, a2a.Text("What else?"))
 }
 
 func complete(ctx context.Context, r *a2a.Run) error {
