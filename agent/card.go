@@ -60,3 +60,17 @@ func CheckName(name string) error {
 	}
 	return nil
 }
+
+// Keys of the metadata by which this module's two ends of a protocol tell each other what the protocol has no word for. Others may ignore them.
+const (
+	MetaCard     = "parley/card"     // a Card
+	MetaPart     = "parley/part"     // the Name, MediaType, Filename and Metadata of a Part
+	MetaMessage  = "parley/message"  // the Metadata of a Message
+	MetaInput    = "parley/input"    // all Messages of an input
+	MetaRequest  = "parley/request"  // the Metadata of a Request
+	MetaProgress = "parley/progress" // a Progress
+	MetaEvent    = "parley/event"    // the Metadata of an Event
+	MetaQuestion = "parley/question" // a Question
+	MetaAnswer   = "parley/answer"   // an Answer
+	MetaResult   = "parley/result"   // the State, Text and Metadata of a Result
+)

@@ -146,26 +146,33 @@ func (c *collector) into(r *Result) {
 	}
 }
 
-// Agent makes an agent of one that is called through c, to be served in another protocol, or in the same.
+// Agent makes an agent of one that is called through c, to be served in another protocol, or in the same. It remembers up to 10,000
+// conversations, and what they are called at the other side.
 func (c *Client) Agent(card Card) *Agent {
+	known := new(sessions)
 	return &Agent{Card: card, Run: func(ctx context.Context, r *Run) error {
-		req := &Request{Agent: card.Name, Session: r.Session, Input: r.Input, Metadata: r.Metadata}
-		out, err := c.Link.Do(ctx, req, relay{r.Caller})
+		req := &Request{Agent: card.Name, Session: known.get(r.Session), Input: r.Input, Metadata: r.Metadata}
+		out, err := c.Link.Do(ctx, req, relay{r, known})
 		if err != nil {
 			return err
 		}
+		known.put(r.Session, out.Session)
 		return out.Err()
 	}}
 }
 
-// A relay passes on what the caller of another run may know: not by which names its own is known here.
-type relay struct{ to Caller }
+// A relay passes on what a run elsewhere has to say. By which names that is known there is not for its caller.
+type relay struct {
+	run   *Run
+	known *sessions
+}
 
 func (r relay) Tell(ctx context.Context, e Event) error {
 	if e.Kind == EventStarted {
+		r.known.put(r.run.Session, e.Session)
 		return nil
 	}
-	return r.to.Tell(ctx, e)
+	return r.run.Tell(ctx, e)
 }
 
-func (r relay) Ask(ctx context.Context, q *Question) (*Answer, error) { return r.to.Ask(ctx, q) }
+func (r relay) Ask(ctx context.Context, q *Question) (*Answer, error) { return r.run.Ask(ctx, q) }

@@ -1,0 +1,228 @@
+package acpagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/agent"
+)
+
+// Client makes a client of the agents behind c, over either binding. It owns c.
+func Client(c *acp.Client) *agent.Client { return &agent.Client{Link: &link{c}} }
+
+type link struct{ client *acp.Client }
+
+func (l *link) Close() error { return l.client.Close() }
+
+func (l *link) Agents(ctx context.Context) ([]agent.Card, error) {
+	all, err := l.client.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cards := make([]agent.Card, len(all))
+	for i := range all {
+		cards[i] = CardOf(&all[i])
+	}
+	return cards, nil
+}
+
+// Do starts a run, or answers one that was left waiting, and follows it.
+func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*agent.Result, error) {
+	f := &follower{link: l, ctx: ctx, caller: c}
+	talk, release := agent.Outlive(ctx, f.stop)
+	defer release()
+	var run *acp.Run
+	var err error
+	if req.Run != "" {
+		if req.Answer == nil {
+			return nil, errors.New("acpagent: a run that waits needs an answer")
+		}
+		f.started(req.Run, "")
+		run, err = l.client.ResumeStream(talk, req.Run, answerTo(req.Answer), f.event)
+	} else {
+		q := acp.RunCreateRequest{AgentName: req.Agent, SessionID: req.Session}
+		for _, m := range req.Input {
+			q.Input = append(q.Input, messageTo(m))
+		}
+		if req.Metadata != nil && len(q.Input) > 0 {
+			q.Input[0].Extra = with(q.Input[0].Extra, agent.MetaRequest, text(req.Metadata))
+		}
+		run, err = l.client.Stream(talk, q, f.event)
+	}
+	return f.follow(talk, run, err)
+}
+
+// Attach hears a run from its beginning, and stays with it.
+func (l *link) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Result, error) {
+	f := &follower{link: l, ctx: ctx, caller: c}
+	run, err := l.client.Subscribe(ctx, id, 0, f.event)
+	return f.follow(ctx, run, err)
+}
+
+// A follower is one run, as its caller hears of it.
+type follower struct {
+	link   *link
+	ctx    context.Context // the caller's; its end is not the end of the talk
+	caller agent.Caller
+
+	mu    sync.Mutex // guards what follows
+	id    string
+	ended bool // the caller's ctx, before the id was known
+
+	messages int   // that have begun
+	parts    int   // of the message that is being said
+	broken   error // of the caller
+}
+
+// stop cancels the run, as soon as it is known which.
+func (f *follower) stop(ctx context.Context) {
+	f.mu.Lock()
+	id := f.id
+	f.ended = true
+	f.mu.Unlock()
+	if id != "" {
+		_, _ = f.link.client.Cancel(ctx, id) // it may be over
+	}
+}
+
+// started notes the id of the run, and reports whether it is to be cancelled already.
+func (f *follower) started(id, session string) {
+	f.mu.Lock()
+	known, ended := f.id != "", f.ended
+	f.id = id
+	f.mu.Unlock()
+	if known {
+		return
+	}
+	f.tell(agent.Event{Kind: agent.EventStarted, ID: id, Session: session})
+	if ended {
+		f.stop(context.WithoutCancel(f.ctx))
+	}
+}
+
+// tell hands an event over. A caller who does not want it any more has the run cancelled.
+func (f *follower) tell(e agent.Event) {
+	if f.broken != nil || f.ctx.Err() != nil {
+		return
+	}
+	if err := f.caller.Tell(f.ctx, e); err != nil && f.ctx.Err() == nil {
+		f.broken = err
+		f.stop(context.WithoutCancel(f.ctx))
+	}
+}
+
+// message names the message that is being said: the first has no name.
+func (f *follower) message() string {
+	if f.messages <= 1 {
+		return ""
+	}
+	return strconv.Itoa(f.messages)
+}
+
+// event hears one event of the run.
+func (f *follower) event(e acp.Event) error {
+	switch e.Type {
+	case acp.EventRunCreated, acp.EventRunInProgress:
+		if e.Run != nil {
+			f.started(e.Run.ID, e.Run.SessionID)
+		}
+	case acp.EventMessageCreated:
+		f.messages++
+		f.parts = 0
+		if e.Message != nil && len(e.Message.Parts) > 0 { // a whole one
+			f.parts = len(e.Message.Parts)
+			f.tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: partsFrom(e.Message.Parts)})
+		}
+	case acp.EventMessagePart:
+		if e.Part != nil {
+			f.parts++
+			f.tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: []agent.Part{partFrom(*e.Part)}})
+		}
+	case acp.EventMessageCompleted:
+		if f.parts == 0 && e.Message != nil && len(e.Message.Parts) > 0 { // said in one piece
+			f.tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: partsFrom(e.Message.Parts)})
+		}
+	case acp.EventGeneric:
+		f.tell(genericFrom(e))
+	case acp.EventRunAwaiting, acp.EventRunCompleted, acp.EventRunFailed, acp.EventRunCancelled:
+	default:
+		f.tell(agent.Event{Kind: agent.EventOther, Metadata: agent.Metadata{}.With("acp/event", e)})
+	}
+	return nil
+}
+
+// genericFrom reads a generic event.
+func genericFrom(e acp.Event) agent.Event {
+	var p progress
+	if e.Generic.Decode(&p) == nil && p.Type == "progress" {
+		return agent.Event{Kind: agent.EventProgress, Progress: &p.Progress, Metadata: p.Metadata}
+	}
+	var own map[string]agent.Metadata
+	if e.Generic.Decode(&own) == nil && len(own) == 1 && own[agent.MetaEvent] != nil {
+		return agent.Event{Kind: agent.EventOther, Metadata: own[agent.MetaEvent]}
+	}
+	return agent.Event{Kind: agent.EventOther, Metadata: agent.Metadata{metaGeneric: e.Generic.Clone()}}
+}
+
+// follow answers the questions of a run until it is over.
+func (f *follower) follow(talk context.Context, run *acp.Run, err error) (*agent.Result, error) {
+	for {
+		switch {
+		case f.broken != nil:
+			return nil, f.broken
+		case err != nil:
+			return nil, err
+		}
+		f.started(run.ID, run.SessionID)
+		if run.Status != acp.RunAwaiting {
+			return resultOf(run), nil
+		}
+		q := questionFrom(run.AwaitRequest)
+		answer, why := f.caller.Ask(f.ctx, q)
+		switch {
+		case errors.Is(why, agent.ErrLater):
+			return &agent.Result{State: agent.Waiting, ID: run.ID, Session: run.SessionID, Question: q}, nil
+		case why != nil:
+			if f.ctx.Err() == nil {
+				_, _ = f.link.client.Cancel(talk, run.ID) // nobody will come back to it
+				return nil, fmt.Errorf("acpagent: %w: %.200q", why, q.Text)
+			}
+			run, err = f.link.client.Subscribe(talk, run.ID, -1, f.event) // for the last word about the cancel
+			continue
+		}
+		run, err = f.link.client.ResumeStream(talk, run.ID, answerTo(answer), f.event)
+	}
+}
+
+// resultOf reads how a run ended.
+func resultOf(run *acp.Run) *agent.Result {
+	r := &agent.Result{ID: run.ID, Session: run.SessionID}
+	switch run.Status {
+	case acp.RunCompleted:
+		r.State = agent.Completed
+	case acp.RunCancelled, acp.RunCancelling:
+		r.State = agent.Cancelled
+	default:
+		r.State = agent.Failed
+		if run.Status != acp.RunFailed {
+			r.Metadata = r.Metadata.With("acp/status", run.Status)
+		}
+	}
+	if e := run.Error; e != nil {
+		r.Text = e.Message
+		var data map[string]agent.Result
+		if e.Data != nil && e.Data.Decode(&data) == nil && data[agent.MetaResult].State != "" {
+			r.State, r.Metadata = data[agent.MetaResult].State, data[agent.MetaResult].Metadata
+		} else if e.Data != nil || e.Code != acp.CodeServerError {
+			r.Metadata = r.Metadata.With("acp/error", e)
+		}
+	}
+	for key, value := range run.Extra {
+		r.Metadata = r.Metadata.With(unknown+key, value)
+	}
+	return r
+}

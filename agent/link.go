@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// What the links and callers of the protocols have in common.
+
+// LastWord is how long a link waits for the end of a run that it has cancelled.
+const LastWord = 5 * time.Second
+
+// Outlive returns a context for what is said with another side about a run. When ctx ends it goes on, so that the last word is heard: stop is
+// called, to cancel the run over there, and a LastWord later the context ends with ctx's cause. release ends it and waits for stop.
+func Outlive(ctx context.Context, stop func(ctx context.Context)) (_ context.Context, release func()) {
+	out, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	over := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(over)
+		late, cancel := context.WithTimeoutCause(out, LastWord, context.Cause(ctx))
+		defer cancel()
+		stop(late)
+		<-late.Done()
+		end(context.Cause(ctx))
+	})
+	return out, func() {
+		end(nil)
+		if !unhook() {
+			<-over
+		}
+	}
+}
+
+// Cancels returns a context that ends as ctx does, with ErrCancelled as its cause where ctx's is one of theirs: a protocol's own word for it.
+func Cancels(ctx context.Context, theirs ...error) (context.Context, context.CancelFunc) {
+	out, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		for _, e := range theirs {
+			if errors.Is(cause, e) {
+				cause = ErrCancelled
+				break
+			}
+		}
+		end(cause)
+	})
+	return out, func() {
+		unhook()
+		end(context.Canceled)
+	}
+}
+
+// mostSessions bounds what an agent that is called elsewhere keeps of conversations.
+const mostSessions = 10_000
+
+// sessions remembers what conversations of one protocol are called in another.
+type sessions struct {
+	mu    sync.Mutex // guards what follows
+	names map[string]string
+	order []string // of names, oldest first
+}
+
+func (s *sessions) get(theirs string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.names[theirs]
+}
+
+func (s *sessions) put(theirs, ours string) {
+	if theirs == "" || ours == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names == nil {
+		s.names = map[string]string{}
+	}
+	if _, known := s.names[theirs]; !known {
+		if len(s.order) >= mostSessions {
+			delete(s.names, s.order[0])
+			s.order = s.order[1:]
+		}
+		s.order = append(s.order, theirs)
+	}
+	s.names[theirs] = ours
+}
