@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -35,17 +36,30 @@ func Outlive(ctx context.Context, stop func(ctx context.Context)) (_ context.Con
 
 // Cancels returns a context that ends as ctx does, with ErrCancelled as its cause where ctx's is one of theirs: a protocol's own word for it.
 func Cancels(ctx context.Context, theirs ...error) (context.Context, context.CancelFunc) {
-	out, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(ctx, func() {
-		cause := context.Cause(ctx)
+	return cancels(ctx, func(cause error) bool {
 		for _, e := range theirs {
 			if errors.Is(cause, e) {
-				cause = ErrCancelled
-				break
+				return true
 			}
 		}
-		end(cause)
+		return false
 	})
+}
+
+// cancels is Cancels for all causes that is takes.
+func cancels(ctx context.Context, is func(cause error) bool) (context.Context, context.CancelFunc) {
+	out, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	over := func() {
+		cause := context.Cause(ctx)
+		if is(cause) {
+			cause = fmt.Errorf("%w: %w", ErrCancelled, cause)
+		}
+		end(cause)
+	}
+	if ctx.Err() != nil {
+		over()
+	}
+	unhook := context.AfterFunc(ctx, over)
 	return out, func() {
 		unhook()
 		end(context.Canceled)

@@ -50,10 +50,9 @@ func (l *local) Do(ctx context.Context, req *Request, c Caller) (*Result, error)
 	if err := c.Tell(ctx, Event{Kind: EventStarted, ID: r.ID, Session: r.Session}); err != nil {
 		return nil, err
 	}
-	cancelled, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer end(nil)
-	defer context.AfterFunc(ctx, func() { end(fmt.Errorf("%w: %w", ErrCancelled, context.Cause(ctx))) })()
-	return a.Execute(cancelled, r), nil
+	ctx, done := cancels(ctx, func(error) bool { return true })
+	defer done()
+	return a.Execute(ctx, r), nil
 }
 
 func (l *local) Attach(context.Context, string, Caller) (*Result, error) { return nil, ErrNoAttach }
