@@ -250,7 +250,8 @@ func (in *inbox) read(answer *http.Response, take func(data []byte, seq int64, e
 	case int64(len(body)) > in.l.limit:
 		return jsonrpc.ErrTooLarge
 	}
-	isJSON := strings.HasSuffix(mediaType(answer), "json")
+	isJSON := strings.HasSuffix(mediaType(answer), "json") ||
+		answer.StatusCode == http.StatusOK && bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) // a2a-go 2.3.1 says text/plain with errors of 0.3
 	if answer.StatusCode >= 300 && !isJSON || !isJSON && len(body) > 0 {
 		answer.Body = io.NopCloser(bytes.NewReader(body))
 		return sse.NewStatusError(answer)

@@ -165,6 +165,9 @@ func (s *Server) restParams(w http.ResponseWriter, r *http.Request, to *route) (
 		if err != nil {
 			return nil, done, nil, jsonrpc.ErrParseError
 		}
+		if string(raw) == "null" { // what a2a-go 2.3.1 sends for nothing
+			raw = jsonrpc.Raw("{}")
+		}
 		if raw.Decode(&members) != nil || raw[0] != '{' {
 			return nil, done, nil, a2a.BadParams("", "the body must be one object, no member twice")
 		}

@@ -1,8 +1,9 @@
-// The official SDK for A2A 1.0 as a server, with v0.3 beside it when asked: server.mjs [legacy]. It prints {"url"} and ends with its stdin.
+// The official SDK for A2A 1.0 as a server, with v0.3 beside it when asked: server.mjs [legacy]. It prints {"url"} when it listens.
 import express from 'express';
 import { DefaultRequestHandler, InMemoryTaskStore, InMemoryPushNotificationStore, DefaultPushNotificationSender, AgentEvent } from '@a2a-js/sdk/server';
 import { agentCardHandler, jsonRpcHandler, restHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import { duplicateInterfacesForLegacy } from '@a2a-js/sdk/compat/v0_3';
+import { createLegacyAwarePushNotificationSender } from '@a2a-js/sdk/compat/v0_3/server';
 import { TaskState, Role } from '@a2a-js/sdk';
 
 const legacy = process.argv[2] === 'legacy';
@@ -59,17 +60,17 @@ const server = app.listen(0, '127.0.0.1', () => {
   ];
   const card = {
     name: 'js', description: 'The SDK for JavaScript.', version: '1', provider: undefined, documentationUrl: '', iconUrl: '',
-    supportedInterfaces: legacy ? duplicateInterfacesForLegacy(interfaces) : interfaces,
+    supportedInterfaces: legacy ? duplicateInterfacesForLegacy(interfaces, ['JSONRPC']) : interfaces,
     capabilities: { streaming: true, pushNotifications: true, extensions: [], extendedAgentCard: false },
     defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], securitySchemes: {}, securityRequirements: [], signatures: [],
     skills: [{ id: 'echo', name: 'Echo', description: 'Says it again.', tags: ['test'], examples: [], inputModes: [], outputModes: [], securityRequirements: [] }],
   };
   const hooks = new InMemoryPushNotificationStore();
-  const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), new Executor(), undefined, hooks, new DefaultPushNotificationSender(hooks));
+  const sender = legacy ? createLegacyAwarePushNotificationSender(hooks) : new DefaultPushNotificationSender(hooks);
+  const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), new Executor(), undefined, hooks, sender);
   const compat = legacy ? { legacyCompat: { enabled: true } } : {};
   app.use('/.well-known/agent-card.json', agentCardHandler({ agentCardProvider: requestHandler, ...compat }));
   app.use('/rpc', jsonRpcHandler({ requestHandler, userBuilder: UserBuilder.noAuthentication, ...compat }));
   app.use('/rest', restHandler({ requestHandler, userBuilder: UserBuilder.noAuthentication, ...compat }));
   console.log(JSON.stringify({ url: base }));
 });
-process.stdin.resume().on('end', () => process.exit(0));
