@@ -16,7 +16,7 @@ import (
 
 // The headers, as the specification spells them. Names compare without case.
 const (
-	HeaderProtocolVersion = "MCP-Protocol-Version"
+	HeaderProtocolVersion = "Mcp-Protocol-Version" // MCP-Protocol-Version in the specification; so written, net/http need not copy it
 	HeaderMethod          = "Mcp-Method"
 	HeaderName            = "Mcp-Name"
 	HeaderSession         = "Mcp-Session-Id" // legacy

@@ -63,7 +63,7 @@ type regionIn struct {
 func TestCheckHeaders(t *testing.T) {
 	s := calculator(nil)
 	mcp.AddTool(s, mcp.Tool{Name: "region"}, func(_ context.Context, _ *mcp.Request, in regionIn) (string, error) { return in.Region, nil })
-	base := map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "region", "Mcp-Param-Region": "us", "Mcp-Param-Level": "3", "Mcp-Param-Dry": "true"}
+	base := map[string]string{mcp.HeaderProtocolVersion: "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "region", "Mcp-Param-Region": "us", "Mcp-Param-Level": "3", "Mcp-Param-Dry": "true"}
 	body := `{"name":"region","arguments":{"region":"us","level":3,"deep":{"dry":true}},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}`
 	for _, c := range []struct {
 		name, header, value string
@@ -73,8 +73,8 @@ func TestCheckHeaders(t *testing.T) {
 		{"an encoded name", "Mcp-Name", "=?base64?cmVnaW9u?=", true},
 		{"blanks", "Mcp-Method", " tools/call ", true},
 		{"an equal number", "Mcp-Param-Level", "3.0", true},
-		{"another version", "MCP-Protocol-Version", "2025-11-25", false},
-		{"no version", "MCP-Protocol-Version", "-", false},
+		{"another version", mcp.HeaderProtocolVersion, "2025-11-25", false},
+		{"no version", mcp.HeaderProtocolVersion, "-", false},
 		{"another method", "Mcp-Method", "tools/list", false},
 		{"another case", "Mcp-Method", "Tools/Call", false},
 		{"no method", "Mcp-Method", "-", false},
@@ -117,7 +117,7 @@ func TestClientHeaders(t *testing.T) {
 		must(t, err)
 	}
 	body := jsonrpc.Raw(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"region","arguments":{"region":"Zürich","level":null,"deep":{"dry":false}}}`)
-	want := []mcp.HeaderField{{Name: "MCP-Protocol-Version", Value: "2026-07-28"}, {Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: "region"},
+	want := []mcp.HeaderField{{Name: mcp.HeaderProtocolVersion, Value: "2026-07-28"}, {Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: "region"},
 		{Name: "Mcp-Param-Region", Value: "=?base64?WsO8cmljaA==?="}, {Name: "Mcp-Param-Dry", Value: "false"}}
 	got := c.Headers("tools/call", body)
 	if len(got) != len(want) {

@@ -67,12 +67,16 @@ func space(text []byte, i int) int {
 
 // stringEnd returns the index behind the string that begins at i.
 func stringEnd(text []byte, i int) int {
-	for i++; text[i] != '"'; i++ {
-		if text[i] == '\\' {
-			i++
+	for {
+		i += 1 + bytes.IndexByte(text[i+1:], '"')
+		escapes := 0
+		for text[i-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i + 1
 		}
 	}
-	return i + 1
 }
 
 // valueEnd returns the index behind the value that begins at i.

@@ -244,7 +244,7 @@ func (l *link) manner(req *jsonrpc.Request) streamable.Manner {
 		}
 		m.Header.Set(f.Name, f.Value)
 	}
-	_, modern := mcp.Envelope(req)
+	modern := req.Method == mcp.MethodDiscover || l.client.Version().Modern()
 	switch {
 	case modern && req.Method == mcp.MethodDiscover && l.client.Version() == 0:
 		m.Time = l.probe

@@ -203,7 +203,7 @@ func (c *Client) do(ctx context.Context, item *jsonrpc.Item) error {
 		if req.ID = item.ID; req.ID.IsZero() {
 			req.ID = jsonrpc.IntID(c.ids.Add(1))
 		}
-		body, err = jsonrpc.AppendRequest(nil, jsonrpc.Version2, req.ID, item.Method, item.Params)
+		body, err = jsonrpc.AppendRequest(make([]byte, 0, 512), jsonrpc.Version2, req.ID, item.Method, item.Params)
 	}
 	if err != nil {
 		return fmt.Errorf("streamable: %s: %w", item.Method, err)
