@@ -46,7 +46,7 @@ const (
 	mcpNewestAnswer = `{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"{\"difference\":19}"}],"structuredContent":{"difference":19},"resultType":"complete"},"id":12345}`
 )
 
-// rawMCP is the same bytes without anybody who reads them.
+// rawMCP is the same bytes, with the headers that MCP wants, without anybody who reads them.
 func rawMCP() map[Carrier]func() (*Session, error) {
 	stdio := func(request, answer string) func() (*Session, error) {
 		return func() (*Session, error) {
@@ -60,14 +60,18 @@ func rawMCP() map[Carrier]func() (*Session, error) {
 			return &Session{Call: rawCall(c.ask, request, answer), Close: func() { client.Close(); server.Close() }}, nil
 		}
 	}
-	overHTTP := func(request, answer string) func() (*Session, error) {
-		return func() (*Session, error) { return rawHTTPClient(constantAnswer(answer, ""), request, len(answer)) }
+	overHTTP := func(request, answer, version string, headers ...string) func() (*Session, error) {
+		h := http.Header{"Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {version}}
+		for i := 0; i < len(headers); i += 2 {
+			h[headers[i]] = headers[i+1 : i+2]
+		}
+		return func() (*Session, error) { return rawHTTPClient(constantAnswer(answer, ""), request, h, len(answer)) }
 	}
 	return map[Carrier]func() (*Session, error){
 		MCPStdio:       stdio(mcpCall, mcpAnswer),
 		MCPStdioNewest: stdio(mcpNewestCall, mcpNewestAnswer),
-		MCPHTTP:        overHTTP(mcpCall, mcpAnswer),
-		MCPHTTPNewest:  overHTTP(mcpNewestCall, mcpNewestAnswer),
+		MCPHTTP:        overHTTP(mcpCall, mcpAnswer, sessionMCP, "Mcp-Session-Id", "0123456789abcdef0123456789abcdef"),
+		MCPHTTPNewest:  overHTTP(mcpNewestCall, mcpNewestAnswer, newestMCP, "Mcp-Method", "tools/call", "Mcp-Name", "subtract"),
 	}
 }
 

@@ -27,7 +27,7 @@ func raw() []Entry {
 	stream[Dispatch] = oneScan
 	stream[HTTPServer] = rawHTTP(constantAnswer(smallAnswer, rawBatchAnswers), smallRequest, rawBatch)
 	stream[HTTP] = func() (*Session, error) {
-		return rawHTTPClient(constantAnswer(smallAnswer, rawBatchAnswers), smallRequest, len(smallAnswer))
+		return rawHTTPClient(constantAnswer(smallAnswer, rawBatchAnswers), smallRequest, nil, len(smallAnswer))
 	}
 	maps.Copy(stream, rawMCP())
 	return []Entry{{Name: "raw", Role: Limit, Open: stream}}
@@ -320,7 +320,7 @@ func constantAnswer(call, batch string) http.Handler {
 }
 
 // rawHTTPClient is net/http on both sides.
-func rawHTTPClient(server http.Handler, request string, answer int) (*Session, error) {
+func rawHTTPClient(server http.Handler, request string, header http.Header, answer int) (*Session, error) {
 	url, stop, err := serveHTTP(server)
 	if err != nil {
 		return nil, err
@@ -332,6 +332,7 @@ func rawHTTPClient(server http.Handler, request string, answer int) (*Session, e
 			if err != nil {
 				return err
 			}
+			maps.Copy(r.Header, header)
 			r.Header.Set("Content-Type", "application/json")
 			got, err := client.Do(r)
 			if err != nil {
