@@ -74,7 +74,7 @@ func Card() agent.Card {
 		Name: "tester", Title: "The Tester", Description: "Does what the test says.", Version: "1.2",
 		Skills: []agent.Skill{{ID: "a", Name: "Alpha", Description: "The first.", Tags: []string{"one", "letter"}, Examples: []string{"do it"}},
 			{ID: "b", Name: "Beta", Description: "The second.", Tags: []string{"two"}}},
-		Input: []string{"text/plain", "image/*"}, Output: []string{"text/plain", "application/json"},
+		Input: []string{"text/plain", "*/*"}, Output: []string{"text/plain", "application/json"},
 		Metadata: agent.Metadata{}.With("example.org/colour", "blue"),
 	}
 }

@@ -1,0 +1,39 @@
+package a2aagent_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/da1ed7bb/parley/a2a"
+	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/agent/a2aagent"
+	"github.com/da1ed7bb/parley/agent/agenttest"
+	"github.com/da1ed7bb/parley/transport/inproc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve serves an agent over a pipe, to a client of one version.
+func serve(t *testing.T, a *agent.Agent, v a2a.Version) *a2a.Client {
+	t.Helper()
+	s := a2a.NewServer(a2aagent.Card(&a.Card), a2aagent.New(a), nil)
+	here, there := inproc.Pipe(nil)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(context.WithoutCancel(t.Context()), there) })
+	c := a2a.Connect(t.Context(), here, &a2a.ClientOptions{Version: v})
+	t.Cleanup(func() {
+		c.Close()
+		s.Close()
+		serving.Wait()
+	})
+	return c
+}
+
+func TestSeam(t *testing.T) {
+	agenttest.Run(t, agenttest.Abilities{Sessions: true, Attach: true, Later: true, IDs: true, Streams: true}, func(t *testing.T, a *agent.Agent) *agent.Client {
+		return a2aagent.Client(serve(t, a, a2a.V10), nil)
+	})
+}

@@ -1,0 +1,137 @@
+package a2aagent
+
+import (
+	"github.com/da1ed7bb/parley/a2a"
+	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// beside is what a part of this protocol has no field for.
+type beside struct {
+	Name string `json:"name"` // where there is no artifact that has it
+}
+
+// partTo writes a part. The name is the artifact's, and written only where there is none.
+func partTo(p agent.Part, named bool) a2a.Part {
+	out := a2a.Part{MediaType: p.MediaType, Filename: p.Filename, Metadata: a2a.Metadata(p.Metadata)}
+	switch {
+	case p.Data != nil:
+		out.Kind, out.Raw = a2a.KindRaw, p.Data
+	case p.JSON != nil:
+		out.Kind, out.Data = a2a.KindData, p.JSON
+	case p.URL != "":
+		out.Kind, out.URL = a2a.KindURL, p.URL
+	default:
+		out.Kind, out.Text = a2a.KindText, p.Text
+	}
+	if named && p.Name != "" {
+		out.Metadata = out.Metadata.With(agent.MetaPart, beside{p.Name})
+	}
+	return out
+}
+
+// partFrom reads a part.
+func partFrom(p a2a.Part) agent.Part {
+	out := agent.Part{Filename: p.Filename, MediaType: p.MediaType}
+	switch p.Kind {
+	case a2a.KindRaw:
+		out.Data = append([]byte{}, p.Raw...)
+	case a2a.KindData:
+		out.JSON = p.Data
+		if p.MediaType == "application/json" {
+			out.MediaType = ""
+		}
+	case a2a.KindURL:
+		out.URL = p.URL
+	default:
+		out.Text = p.Text
+		if p.MediaType == "text/plain" {
+			out.MediaType = ""
+		}
+	}
+	for key, value := range p.Metadata {
+		var own beside
+		if key == agent.MetaPart && value.Decode(&own) == nil {
+			out.Name = own.Name
+			continue
+		}
+		out.Metadata = out.Metadata.With(key, value)
+	}
+	return out
+}
+
+func partsTo(parts []agent.Part) []a2a.Part {
+	out := make([]a2a.Part, len(parts))
+	for i := range parts {
+		out[i] = partTo(parts[i], true)
+	}
+	return out
+}
+
+func partsFrom(parts []a2a.Part) []agent.Part {
+	out := make([]agent.Part, len(parts))
+	for i := range parts {
+		out[i] = partFrom(parts[i])
+	}
+	return out
+}
+
+// metaMessage is where the members of a message stand that the seam has no field for.
+const metaMessage = "a2a/message"
+
+// references are those members.
+type references struct {
+	Extensions       []string `json:"extensions,omitzero"`
+	ReferenceTaskIDs []string `json:"referenceTaskIds,omitzero"`
+}
+
+// inputTo writes the input of a request: what the user said last, and beside it all of it, if that is more.
+func inputTo(input []agent.Message) *a2a.Message {
+	m := a2a.UserMessage()
+	from := len(input)
+	for from > 0 && input[from-1].Role == agent.RoleUser {
+		from--
+	}
+	if from == len(input) {
+		from = 0
+	}
+	for _, one := range input[from:] {
+		m.Parts = append(m.Parts, partsTo(one.Parts)...)
+	}
+	if len(input) == 1 && input[0].Role == agent.RoleUser {
+		for key, value := range input[0].Metadata {
+			var r references
+			if key == metaMessage && value.Decode(&r) == nil {
+				m.Extensions, m.ReferenceTaskIDs = r.Extensions, r.ReferenceTaskIDs
+				continue
+			}
+			m.Metadata = m.Metadata.With(key, value)
+		}
+	} else {
+		m.Metadata = m.Metadata.With(agent.MetaInput, input)
+	}
+	return m
+}
+
+// inputFrom reads the input of a request.
+func inputFrom(m *a2a.Message) []agent.Message {
+	var all []agent.Message
+	if own, ok := m.Metadata[agent.MetaInput]; ok && own.Decode(&all) == nil && len(all) > 0 {
+		return all
+	}
+	one := agent.Message{Role: agent.RoleUser, Parts: partsFrom(m.Parts), Metadata: metadataOf(m.Metadata)}
+	if m.Extensions != nil || m.ReferenceTaskIDs != nil {
+		one.Metadata = one.Metadata.With(metaMessage, references{m.Extensions, m.ReferenceTaskIDs})
+	}
+	return []agent.Message{one}
+}
+
+func metadataOf(m a2a.Metadata) agent.Metadata {
+	if len(m) == 0 {
+		return nil
+	}
+	return agent.Metadata(m)
+}
+
+// text is the JSON text of a value that has one.
+func text(v any) jsonrpc.Raw { return agent.Metadata{}.With("", v)[""] }
