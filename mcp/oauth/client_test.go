@@ -1,0 +1,640 @@
+package oauth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/da1ed7bb/parley/mcp/oauth"
+)
+
+// TestDiscovery: where is looked, and in which order; what is found first counts.
+func TestDiscovery(t *testing.T) {
+	const prm, prmRoot = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"
+	const as, oidc = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	resource := func(w *world, path string, servers ...string) map[string]any {
+		return map[string]any{"resource": w.url + path, "authorization_servers": servers}
+	}
+	challenge := func(w *world, params string) {
+		w.page("/mcp", func(rw http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") == "" {
+				rw.Header().Set("WWW-Authenticate", params)
+				rw.WriteHeader(401)
+				return
+			}
+			fmt.Fprint(rw, "hello")
+		})
+	}
+	end := []string{"POST /register", "POST /token"}
+	for name, c := range map[string]struct {
+		change func(w *world)
+		want   []string // requests, in order
+		fails  error    // nil: it works
+	}{
+		"with the path, RFC 8414": {func(*world) {}, append([]string{"GET " + prm, "GET " + as}, end...), nil},
+		"at the root": {func(w *world) {
+			w.document(prm, nil)
+			w.document(prmRoot, resource(w, "", w.url))
+		}, append([]string{"GET " + prm, "GET " + prmRoot, "GET " + as}, end...), nil},
+		"named by the challenge": {func(w *world) {
+			w.document("/elsewhere.json", resource(w, "/mcp", w.url))
+			challenge(w, `Bearer resource_metadata="`+w.url+`/elsewhere.json"`)
+		}, append([]string{"GET /elsewhere.json", "GET " + as}, end...), nil},
+		"named, gone": {func(w *world) { challenge(w, `Bearer resource_metadata="`+w.url+`/gone"`) }, append([]string{"GET /gone", "GET " + prm, "GET " + as}, end...), nil},
+		"named, gone, nothing else": {func(w *world) {
+			w.document(prm, nil)
+			challenge(w, `Bearer resource_metadata="`+w.url+`/gone"`)
+		}, []string{"GET /gone", "GET " + prm, "GET " + prmRoot}, errAny},
+		"OpenID": {func(w *world) {
+			w.document(oidc, w.server(""))
+			w.document(as, nil)
+		}, append([]string{"GET " + prm, "GET " + as, "GET " + oidc}, end...), nil},
+		"issuer with a path": {func(w *world) {
+			w.document(prm, resource(w, "/mcp", w.url+"/t/1"))
+			w.document(as+"/t/1", w.server("/t/1"))
+			w.page("/t/1/token", w.token)
+			w.page("/t/1/register", w.pages["/register"])
+		}, []string{"GET " + prm, "GET " + as + "/t/1", "POST /t/1/register", "POST /t/1/token"}, nil},
+		"issuer with a path, OpenID inserted": {func(w *world) {
+			w.document(prm, resource(w, "/mcp", w.url+"/t"))
+			w.document(oidc+"/t", w.server("/t"))
+			w.page("/t/token", w.token)
+			w.page("/t/register", w.pages["/register"])
+		}, []string{"GET " + prm, "GET " + as + "/t", "GET " + oidc + "/t", "POST /t/register", "POST /t/token"}, nil},
+		"issuer with a path, OpenID appended": {func(w *world) {
+			w.document(prm, resource(w, "/mcp", w.url+"/t"))
+			w.document("/t"+oidc, w.server("/t"))
+			w.page("/t/token", w.token)
+			w.page("/t/register", w.pages["/register"])
+		}, []string{"GET " + prm, "GET " + as + "/t", "GET " + oidc + "/t", "GET /t" + oidc, "POST /t/register", "POST /t/token"}, nil},
+		"MCP 2025-03-26, metadata at the root": {func(w *world) { w.document(prm, nil) },
+			append([]string{"GET " + prm, "GET " + prmRoot, "GET " + as}, end...), nil},
+		"MCP 2025-03-26, no metadata": {func(w *world) {
+			w.document(prm, nil)
+			w.document(as, nil)
+		}, append([]string{"GET " + prm, "GET " + prmRoot, "GET " + as, "GET " + oidc}, end...), nil},
+		"a page for people is no metadata": {func(w *world) {
+			w.page(prm, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+				fmt.Fprint(rw, "<html>")
+			})
+			w.document(prmRoot, resource(w, "", w.url))
+		}, append([]string{"GET " + prm, "GET " + prmRoot, "GET " + as}, end...), nil},
+
+		"another resource": {func(w *world) {
+			w.document(prm, map[string]any{"resource": "https://evil.example/mcp", "authorization_servers": []string{w.url}})
+		}, []string{"GET " + prm}, oauth.ErrResource},
+		"a neighbour": {func(w *world) { w.document(prm, resource(w, "/mcp2", w.url)) }, []string{"GET " + prm}, oauth.ErrResource},
+		"no authorization server": {func(w *world) { w.document(prm, resource(w, "/mcp")) }, []string{"GET " + prm}, errAny},
+		"ill, no way around": {func(w *world) {
+			w.page(prm, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(500) })
+		}, []string{"GET " + prm, "GET " + prmRoot}, errAny},
+		"not JSON": {func(w *world) {
+			w.page(prm, func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "{") })
+		}, []string{"GET " + prm, "GET " + prmRoot}, errAny},
+		"another issuer": {func(w *world) {
+			m := w.server("")
+			m["issuer"] = w.url + "/"
+			w.document(as, m)
+		}, []string{"GET " + prm, "GET " + as}, oauth.ErrIssuer},
+		"nobody at the issuer": {func(w *world) { w.document(as, nil) }, []string{"GET " + prm, "GET " + as, "GET " + oidc}, errAny},
+		"no PKCE": {func(w *world) {
+			m := w.server("")
+			delete(m, "code_challenge_methods_supported")
+			w.document(as, m)
+		}, []string{"GET " + prm, "GET " + as}, oauth.ErrPKCE},
+		"PKCE plain only": {func(w *world) {
+			m := w.server("")
+			m["code_challenge_methods_supported"] = []string{"plain"}
+			w.document(as, m)
+		}, []string{"GET " + prm, "GET " + as}, oauth.ErrPKCE},
+		"no registration": {func(w *world) {
+			m := w.server("")
+			delete(m, "registration_endpoint")
+			w.document(as, m)
+		}, []string{"GET " + prm, "GET " + as}, oauth.ErrClient},
+		"a token endpoint inside": {func(w *world) {
+			m := w.server("")
+			m["token_endpoint"] = "https://169.254.169.254/token"
+			w.document(as, m)
+		}, []string{"GET " + prm, "GET " + as}, errAny},
+		"a token endpoint without TLS": {func(w *world) {
+			m := w.server("")
+			m["token_endpoint"] = "http://as.example/token"
+			w.document(as, m)
+		}, []string{"GET " + prm, "GET " + as}, errAny},
+		"an issuer inside": {func(w *world) { w.document(prm, resource(w, "/mcp", "https://10.0.0.1")) }, []string{"GET " + prm}, errAny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, u := newWorld(t), new(user)
+			c.change(w)
+			client := w.client(t, u)
+			_, _, err := post(t, client, "{}")
+			failed, isOurs := errors.AsType[*oauth.Error](err)
+			switch {
+			case c.fails == nil && err != nil:
+				t.Errorf("it failed: %v", err)
+			case c.fails != nil && (!isOurs || failed == nil):
+				t.Errorf("%v, want an *oauth.Error", err)
+			case c.fails != nil && c.fails != errAny && !errors.Is(err, c.fails):
+				t.Errorf("%v, want %v", err, c.fails)
+			}
+			if diff := cmp.Diff(c.want, w.since()); diff != "" {
+				t.Errorf("requests (-want +got)\n%s", diff)
+			}
+			if c.fails != nil && len(u.asked) != 0 {
+				t.Errorf("the user was sent to %v", u.asked)
+			}
+		})
+	}
+}
+
+var errAny = errors.New("any")
+
+// TestAuthorizationRequest: what is in the address that the user is sent to, and in the token request.
+func TestAuthorizationRequest(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	m := w.server("")
+	m["authorization_endpoint"] = w.url + "/authorize?tenant=7"
+	w.document("/.well-known/oauth-authorization-server", m)
+	client := w.client(t, u)
+	if status, body, err := post(t, client, "{}"); err != nil || status != 200 || body != "hello token-1" {
+		t.Fatal(status, body, err)
+	}
+	q := u.asked[0]
+	for name, want := range map[string]string{"response_type": "code", "client_id": "c", "redirect_uri": back, "resource": w.url + "/mcp",
+		"code_challenge_method": "S256", "tenant": "7"} {
+		if got := q.Get(name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+	if q.Has("scope") || len(q.Get("state")) < 22 || len(q.Get("code_challenge")) != 43 {
+		t.Errorf("query %v", q)
+	}
+	form := w.forms[len(w.forms)-2] // before the request that went through
+	if form.Get("code") != "the-code" || form.Get("redirect_uri") != back || form.Get("resource") != w.url+"/mcp" || len(form.Get("code_verifier")) < 43 || form.Get("client_id") != "c" {
+		t.Errorf("token request %v", form)
+	}
+	if post(t, client, "{}"); u.asked[0].Get("state") == "" || len(u.asked) != 1 {
+		t.Errorf("the second request sent the user again")
+	}
+}
+
+// TestRedirect: what may come back, and what is refused before anything of it is used or shown.
+func TestRedirect(t *testing.T) {
+	for name, c := range map[string]struct {
+		announced bool // that iss is sent
+		change    func(v url.Values, issuer string)
+		want      error
+		code      string
+	}{
+		"yes":                 {false, func(url.Values, string) {}, nil, ""},
+		"yes, with iss":       {true, func(v url.Values, issuer string) { v.Set("iss", issuer) }, nil, ""},
+		"iss unannounced":     {false, func(v url.Values, issuer string) { v.Set("iss", issuer) }, nil, ""},
+		"iss missing":         {true, func(url.Values, string) {}, oauth.ErrIssuer, ""},
+		"iss empty":           {true, func(v url.Values, _ string) { v.Set("iss", "") }, oauth.ErrIssuer, ""},
+		"iss with slash":      {true, func(v url.Values, issuer string) { v.Set("iss", issuer+"/") }, oauth.ErrIssuer, ""},
+		"iss wrong":           {false, func(v url.Values, _ string) { v.Set("iss", "https://evil.example") }, oauth.ErrIssuer, ""},
+		"iss twice":           {true, func(v url.Values, issuer string) { v["iss"] = []string{issuer, issuer} }, oauth.ErrState, ""},
+		"state wrong":         {false, func(v url.Values, _ string) { v.Set("state", "x") }, oauth.ErrState, ""},
+		"state missing":       {false, func(v url.Values, _ string) { v.Del("state") }, oauth.ErrState, ""},
+		"code missing":        {false, func(v url.Values, _ string) { v.Del("code") }, errAny, ""},
+		"code twice":          {false, func(v url.Values, _ string) { v["code"] = []string{"a", "b"} }, oauth.ErrState, ""},
+		"no":                  {false, func(v url.Values, _ string) { v.Set("error", "access_denied"); v.Set("error_description", "go away") }, errAny, "access_denied"},
+		"no, in another name": {false, func(v url.Values, _ string) { v.Set("error", "evil text"); v.Set("iss", "https://evil.example") }, oauth.ErrIssuer, ""},
+		"no, wrong state":     {false, func(v url.Values, _ string) { v.Set("error", "evil text"); v.Set("state", "x") }, oauth.ErrState, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			m := w.server("")
+			m["authorization_response_iss_parameter_supported"] = c.announced
+			w.document("/.well-known/oauth-authorization-server", m)
+			u := &user{answer: func(q url.Values) url.Values {
+				v := url.Values{"code": {"the-code"}, "state": {q.Get("state")}}
+				c.change(v, w.url)
+				return v
+			}}
+			_, _, err := post(t, w.client(t, u), "{}")
+			switch {
+			case c.want == nil && err != nil, c.want != nil && err == nil, c.want != errAny && !errors.Is(err, c.want):
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			if failed, ok := errors.AsType[*oauth.Error](err); ok && failed.Code != c.code {
+				t.Errorf("code %q, want %q", failed.Code, c.code)
+			}
+			if err != nil && strings.Contains(err.Error(), "evil") {
+				t.Errorf("the error shows what a stranger wrote: %v", err)
+			}
+			if n := w.count("POST /token"); (n == 1) != (c.want == nil) {
+				t.Errorf("%d token requests", n)
+			}
+		})
+	}
+}
+
+// TestScopeChoice: what is asked for at first.
+func TestScopeChoice(t *testing.T) {
+	for name, c := range map[string]struct {
+		challenge string // scope in the challenge; "-" for none
+		resource  []string
+		server    []string
+		own       []string
+		offline   bool // NoOffline
+		want      string
+	}{
+		"nothing said":                     {challenge: "-", want: ""},
+		"challenge":                        {challenge: "a b", resource: []string{"x"}, want: "a b"},
+		"all that there are":               {challenge: "-", resource: []string{"x", "y"}, want: "x y"},
+		"empty challenge":                  {challenge: "", resource: []string{"x"}, want: ""},
+		"own wish":                         {challenge: "a", own: []string{"w"}, want: "w"},
+		"own wish for nothing":             {challenge: "a", own: []string{}, want: ""},
+		"refresh tokens are to be had":     {challenge: "a", server: []string{"a", "offline_access"}, want: "a offline_access"},
+		"and not wanted":                   {challenge: "a", server: []string{"a", "offline_access"}, offline: true, want: "a"},
+		"the server's word alone does not": {challenge: "a offline_access", server: []string{"a"}, want: "a"},
+		"nor the resource's":               {challenge: "-", resource: []string{"a", "offline_access"}, want: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, u := newWorld(t), new(user)
+			prm := map[string]any{"resource": w.url + "/mcp", "authorization_servers": []string{w.url}}
+			if c.resource != nil {
+				prm["scopes_supported"] = c.resource
+			}
+			w.document("/.well-known/oauth-protected-resource/mcp", prm)
+			m := w.server("")
+			if c.server != nil {
+				m["scopes_supported"] = c.server
+			}
+			w.document("/.well-known/oauth-authorization-server", m)
+			w.page("/mcp", func(rw http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "" {
+					return
+				}
+				rw.Header().Set("WWW-Authenticate", "Bearer")
+				if c.challenge != "-" {
+					rw.Header().Set("WWW-Authenticate", `Bearer scope="`+c.challenge+`"`)
+				}
+				rw.WriteHeader(401)
+			})
+			client := w.client(t, u)
+			client.Scopes, client.NoOffline = c.own, c.offline
+			if _, _, err := post(t, client, "{}"); err != nil {
+				t.Fatal(err)
+			}
+			if got := u.asked[0].Get("scope"); got != c.want || u.asked[0].Has("scope") != (c.want != "") {
+				t.Errorf("scope %q, want %q", got, c.want)
+			}
+			if got := u.asked[0].Get("prompt") == "consent"; got != strings.Contains(c.want, "offline_access") {
+				t.Errorf("prompt %q", u.asked[0].Get("prompt"))
+			}
+		})
+	}
+}
+
+// TestStepUp: more scopes on the server's word, with those that were there; a bounded number of times, over all requests.
+func TestStepUp(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	w.page("/mcp", func(rw http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Authorization") == "":
+			rw.Header().Set("WWW-Authenticate", `Bearer scope="use"`)
+			rw.WriteHeader(401)
+		case r.URL.Query().Has("plain"):
+			rw.WriteHeader(403)
+		case r.URL.Query().Has("admin"):
+			rw.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="admin"`)
+			rw.WriteHeader(403)
+		}
+	})
+	client := w.client(t, u)
+	ask := func(query string) (int, error) {
+		status, _, err := postTo(t.Context(), t, client, client.Resource+query, "{}")
+		return status, err
+	}
+	if status, err := ask(""); status != 200 {
+		t.Fatal(status, err)
+	}
+	if status, err := ask("?plain"); status != 403 || err != nil {
+		t.Errorf("a no without a reason: %d, %v; it is the caller's", status, err)
+	}
+	for range 3 {
+		if _, err := ask("?admin"); !errors.Is(err, oauth.ErrScope) {
+			t.Errorf("after asking in vain: %v", err)
+		}
+	}
+	var scopes []string
+	for _, q := range u.asked {
+		scopes = append(scopes, q.Get("scope"))
+	}
+	if diff := cmp.Diff([]string{"use", "use admin", "use admin"}, scopes); diff != "" {
+		t.Errorf("asked for (-want +got)\n%s", diff)
+	}
+	if status, err := ask(""); status != 200 {
+		t.Errorf("what the token is good for: %d, %v", status, err)
+	}
+}
+
+// TestMigration: another authorization server gets another registration, and nothing of the old one.
+func TestMigration(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	w.page("/register", func(rw http.ResponseWriter, _ *http.Request) {
+		answer(rw, 201, map[string]any{"client_id": "old-client", "client_secret": "old-secret", "token_endpoint_auth_method": "client_secret_post"})
+	})
+	w.page("/token", func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.tokens["old"] = ""
+		w.mu.Unlock()
+		answer(rw, 200, map[string]any{"access_token": "old", "token_type": "Bearer", "refresh_token": "old-refresh"})
+	})
+	client := w.client(t, u)
+	client.Store = new(oauth.Memory)
+	if status, _, err := post(t, client, "{}"); status != 200 {
+		t.Fatal(status, err)
+	}
+	w.document("/.well-known/oauth-protected-resource/mcp", map[string]any{"resource": w.url + "/mcp", "authorization_servers": []string{w.url + "/new"}})
+	w.document("/.well-known/oauth-authorization-server/new", w.server("/new"))
+	w.page("/new/register", func(rw http.ResponseWriter, _ *http.Request) { answer(rw, 201, map[string]any{"client_id": "new-client"}) })
+	w.page("/new/token", w.token)
+	w.mu.Lock()
+	clear(w.tokens)
+	w.mu.Unlock()
+	w.since()
+	if status, body, err := post(t, client, "{}"); status != 200 || body != "hello token-1" {
+		t.Fatal(status, body, err)
+	}
+	if u.asked[1].Get("client_id") != "new-client" {
+		t.Errorf("the new server saw client %q", u.asked[1].Get("client_id"))
+	}
+	for _, form := range w.forms {
+		if text := form.Encode(); strings.Contains(text, "old") {
+			t.Errorf("the new server saw %s", text)
+		}
+	}
+	if got := w.since(); slices.Contains(got, "POST /token") || slices.Contains(got, "POST /register") {
+		t.Errorf("the old server was asked: %v", got)
+	}
+}
+
+// TestOneTrip: many requests at once send the user once; one that gives up does not end the trip for the others; Close does.
+func TestOneTrip(t *testing.T) {
+	w := newWorld(t)
+	there, proceed := make(chan struct{}), make(chan struct{})
+	begin := func(context.Context, []string) (*oauth.Visit, error) {
+		return &oauth.Visit{Redirect: back, Go: func(ctx context.Context, address string) (url.Values, error) {
+			close(there) // a second visit would panic
+			select {
+			case <-proceed:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			u, err := url.Parse(address)
+			return url.Values{"code": {"x"}, "state": {u.Query().Get("state")}}, err
+		}}, nil
+	}
+	client := w.client(t, nil)
+	client.Grant = &oauth.Code{Begin: begin}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if _, _, err := postTo(ctx, t, client, client.Resource, "{}"); !errors.Is(err, context.Canceled) {
+			t.Errorf("who gave up: %v", err)
+		}
+	})
+	<-there
+	cancel()
+	group.Wait()
+	for range 8 {
+		group.Go(func() {
+			if status, body, err := post(t, client, "{}"); status != 200 || body != "hello token-1" {
+				t.Errorf("%d %s %v", status, body, err)
+			}
+		})
+	}
+	close(proceed)
+	group.Wait()
+
+	there, proceed = make(chan struct{}), make(chan struct{})
+	if err := client.Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	group.Go(func() {
+		if _, _, err := post(t, client, "{}"); !errors.Is(err, oauth.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+	<-there
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	group.Wait()
+	if _, _, err := post(t, client, "{}"); !errors.Is(err, oauth.ErrClosed) {
+		t.Errorf("a closed client: %v", err)
+	}
+}
+
+// TestRefusedOnce: a grant that was refused is not tried again at once by the layers above.
+func TestRefusedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.page("/token", func(rw http.ResponseWriter, _ *http.Request) {
+		answer(rw, 400, map[string]any{"error": "invalid_grant", "error_description": "no\x1b[31m, \"never\""})
+	})
+	client := w.client(t, nil)
+	client.Grant = &oauth.Workload{ClientID: "pod", Assertion: func(context.Context) (string, error) { return "a.b.c", nil }}
+	for range 3 {
+		_, _, err := post(t, client, "{}")
+		failed, ok := errors.AsType[*oauth.Error](err)
+		if !ok || failed.Code != "invalid_grant" || failed.Status != 400 || failed.Description != `no?[31m, "never"` {
+			t.Fatalf("%+v", err)
+		}
+	}
+	if n := w.count("POST /token"); n != 1 {
+		t.Errorf("%d token requests", n)
+	}
+}
+
+// TestRefresh: how a token that ends is renewed, and what becomes of refresh tokens.
+func TestRefresh(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	var forms []url.Values
+	w.page("/token", func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		forms = append(forms, r.PostForm)
+		n := len(forms)
+		token := fmt.Sprintf("t%d", n)
+		w.tokens[token] = ""
+		w.mu.Unlock()
+		a := map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": "5"} // a string, as some do
+		if n != 2 {
+			a["refresh_token"] = fmt.Sprintf("r%d", n)
+		}
+		answer(rw, 200, a)
+	})
+	client := w.client(t, u)
+	for i := 1; i <= 4; i++ {
+		if _, body, err := post(t, client, "{}"); body != fmt.Sprintf("hello t%d", i) {
+			t.Fatalf("request %d: %s, %v", i, body, err)
+		}
+	}
+	var sent []string
+	for _, f := range forms[1:] {
+		sent = append(sent, f.Get("grant_type")+" "+f.Get("refresh_token")+" "+f.Get("resource"))
+	}
+	want := []string{"refresh_token r1 " + w.url + "/mcp", "refresh_token r1 " + w.url + "/mcp", "refresh_token r3 " + w.url + "/mcp"}
+	if diff := cmp.Diff(want, sent); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if len(u.asked) != 1 {
+		t.Errorf("the user was asked %d times", len(u.asked))
+	}
+}
+
+// TestBody: what is sent twice is the same; what cannot be got again is kept, in bounds.
+func TestBody(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	var bodies []string
+	w.page("/mcp", func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(body))
+		w.mcp(rw, r)
+	})
+	client := w.client(t, u)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, client.Resource, io.MultiReader(strings.NewReader("one "), strings.NewReader("body")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if diff := cmp.Diff([]string{"one body", "one body"}, bodies); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if r.Header.Get("Authorization") != "" {
+		t.Error("the caller's request was changed")
+	}
+}
+
+// TestOtherOrigin: no token leaves the origin of the server, by whatever way a request gets elsewhere.
+func TestOtherOrigin(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	var got []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(other.Close)
+	w.page("/away", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, other.URL, http.StatusTemporaryRedirect) })
+	client := w.client(t, u)
+	if status, _, err := post(t, client, "{}"); status != 200 {
+		t.Fatal(status, err)
+	}
+	for _, address := range []string{other.URL, w.url + "/away"} {
+		if status, _, err := postTo(t.Context(), t, client, address, "{}"); status != 200 {
+			t.Fatal(status, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"", ""}, got); diff != "" {
+		t.Errorf("another origin got (-want +got)\n%s", diff)
+	}
+}
+
+// TestStored: a second program begins where the first ended; Forget makes it begin anew.
+func TestStored(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	store := &oauth.Files{Dir: t.TempDir() + "/tokens"}
+	for range 2 {
+		client := w.client(t, u)
+		client.Store = store
+		if _, body, err := post(t, client, "{}"); body != "hello token-1" {
+			t.Fatal(body, err)
+		}
+		token, err := client.Token(t.Context())
+		if err != nil || token.Access != "token-1" || token.Issuer != w.url || token.Resource != w.url+"/mcp" || token.ClientID != "c" || time.Until(token.Expires) < 59*time.Minute {
+			t.Errorf("%+v, %v", token, err)
+		}
+	}
+	client := w.client(t, u)
+	client.Store = store
+	if err := client.Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if token, err := client.Token(t.Context()); token != nil || err != nil {
+		t.Errorf("after Forget: %+v, %v", token, err)
+	}
+	if _, body, err := post(t, client, "{}"); body != "hello token-2" {
+		t.Error(body, err)
+	}
+	if n := w.count("POST /register"); n != 1 {
+		t.Errorf("registered %d times", n)
+	}
+	elsewhere := newWorld(t)
+	foreign := elsewhere.client(t, nil)
+	foreign.Store = store
+	if token, err := foreign.Token(t.Context()); token != nil || err != nil {
+		t.Errorf("another server finds %+v, %v", token, err)
+	}
+}
+
+// TestTokenAnswers: what is no usable token.
+func TestTokenAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		want   string // in the error
+	}{
+		"not JSON":          {200, `{`, "not JSON"},
+		"doubled":           {200, `{"access_token":"a","access_token":"b","token_type":"Bearer"}`, "not JSON"},
+		"no token":          {200, `{"token_type":"Bearer"}`, "no token"},
+		"a token of lines":  {200, `{"access_token":"a\r\nX: y","token_type":"Bearer"}`, "no token"},
+		"unknown type":      {200, `{"access_token":"a","token_type":"mac"}`, "unknown type"},
+		"no type":           {200, `{"access_token":"a"}`, "unknown type"},
+		"DPoP unasked":      {200, `{"access_token":"a","token_type":"DPoP"}`, "unknown type"},
+		"an error with 200": {200, `{"error":"invalid_client"}`, "invalid_client"},
+		"an error":          {400, `{"error":"invalid_scope","error_description":"x"}`, "invalid_scope (x)"},
+		"a page":            {502, `<html>secret`, "status 502"},
+		"a redirect":        {302, ``, "status 302"},
+		"too much":          {200, `{"access_token":"` + strings.Repeat("a", 2<<20) + `"}`, "too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, u := newWorld(t), new(user)
+			w.page("/token", func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", "application/json")
+				rw.Header().Set("Location", "/elsewhere")
+				rw.WriteHeader(c.status)
+				_, _ = io.WriteString(rw, c.body)
+			})
+			_, _, err := post(t, w.client(t, u), "{}")
+			if _, ok := errors.AsType[*oauth.Error](err); !ok || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if err != nil && (strings.Contains(err.Error(), "the-code") || strings.Contains(err.Error(), "secret")) {
+				t.Errorf("the error shows a secret: %v", err)
+			}
+			if n := w.count("GET /elsewhere") + w.count("POST /elsewhere"); n != 0 {
+				t.Error("the redirect of a token request was followed")
+			}
+		})
+	}
+}
+
+// TestNoGrant: without a way to a token, 401 is an error that says so.
+func TestNoGrant(t *testing.T) {
+	w := newWorld(t)
+	_, _, err := post(t, w.client(t, nil), "{}")
+	if failed, ok := errors.AsType[*oauth.Error](err); !ok || failed.Status != 401 {
+		t.Errorf("%v", err)
+	}
+	if got := w.since(); len(got) != 0 {
+		t.Errorf("asked %v", got)
+	}
+}
