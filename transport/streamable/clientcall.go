@@ -215,7 +215,7 @@ func (k *clientCall) notified(answer *http.Response, err error) error {
 	switch {
 	case err == errClientLost: //nolint:errorlint // post returns the value itself
 		return nil // an empty answer is what a notification gets
-	case err != nil:
+	case answer == nil:
 		return err
 	}
 	defer answer.Body.Close()
@@ -230,8 +230,8 @@ func (k *clientCall) notified(answer *http.Response, err error) error {
 
 // receive reads until the answer is there.
 func (k *clientCall) receive(answer *http.Response, err error) error {
-	if err != nil {
-		return err
+	if answer == nil {
+		return err // nil: the answer came on the stream of the session
 	}
 	if answer.StatusCode/100 == 2 && k.bond == Opening {
 		if err := k.client.opened(answer); err != nil {

@@ -1,0 +1,514 @@
+package streamable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/streamable"
+)
+
+// resuming makes a server whose answer to "a" is one stream after the other: each string is a whole stream, "status N" an answer without one.
+func resuming(streams ...string) func(*answer, *asked) {
+	next := 0
+	return func(a *answer, r *asked) {
+		if r.method == http.MethodDelete || strings.Contains(r.body, `"open"`) || strings.Contains(r.body, `"cancel"`) {
+			answering(a, r)
+			return
+		}
+		if next >= len(streams) {
+			a.status = http.StatusTeapot
+			return
+		}
+		text := streams[next]
+		next++
+		if n, err := fmt.Sscanf(text, "status %d", &a.status); n == 1 && err == nil {
+			return
+		}
+		a.stream(text)
+	}
+}
+
+// TestClientResumes holds that a stream that broke off is asked for again, when, and with what.
+func TestClientResumes(t *testing.T) {
+	yes := event(result("2", `"yes"`))
+	ms := time.Millisecond
+	for _, tt := range []struct {
+		name    string
+		streams []string
+		last    []string        // Last-Event-ID of each GET
+		from    []time.Duration // when each GET came, at the earliest, after the POST
+		to      []time.Duration // and at the latest
+		want    func(error) bool
+	}{
+		{"after the time that the server named", []string{"id: 1\nretry: 500\ndata:\n\n", yes}, []string{"1"}, []time.Duration{500 * ms}, []time.Duration{500 * ms}, nil},
+		{"a longer time", []string{"id: 1\nretry: 20000\ndata:\n\n", yes}, []string{"1"}, []time.Duration{20 * time.Second}, []time.Duration{20 * time.Second}, nil},
+		{"after a moment, if it named none", []string{"id: 1\n" + event("{}") + "id: 2\ndata:\n\n", yes}, nil, nil, nil,
+			func(err error) bool { return errors.Is(err, jsonrpc.ErrBadResponse) }}, // {} is no message
+		{"behind the last event", []string{"id: a-1\ndata:\n\nid: a-2\n" + event(`{"jsonrpc":"2.0","method":"note"}`), yes}, []string{"a-2"}, []time.Duration{200 * ms}, []time.Duration{300 * ms}, nil},
+		{"an event that was cut off does not count", []string{"id: 1\ndata:\n\nid: 2\ndata: {", yes}, []string{"1"}, []time.Duration{200 * ms}, []time.Duration{300 * ms}, nil},
+		{"again and again", []string{"id: 1\nretry: 10\ndata:\n\n", "id: 2\ndata:\n\n", "id: 3\nretry: 20\ndata:\n\n", yes}, []string{"1", "2", "3"},
+			[]time.Duration{10 * ms, 20 * ms, 40 * ms}, []time.Duration{10 * ms, 20 * ms, 40 * ms}, nil},
+		{"what fails comes back later and later", []string{"id: 1\nretry: 0\ndata:\n\n", "status 503", "status 503", yes}, []string{"1", "1", "1"},
+			[]time.Duration{0, 400 * ms, 1200 * ms}, []time.Duration{0, 600 * ms, 1800 * ms}, nil},
+		{"without an id there is no way back", []string{"retry: 10\ndata:\n\n"}, nil, nil, nil, func(err error) bool { return errors.Is(err, jsonrpc.ErrBadResponse) }},
+		{"the server cannot", []string{"id: 1\nretry: 1\ndata:\n\n", "status 405"}, []string{"1"}, []time.Duration{ms}, []time.Duration{ms}, func(err error) bool {
+			s, ok := errors.AsType[*sse.StatusError](err)
+			return ok && s.Status == 405
+		}},
+		{"the session is over", []string{"id: 1\nretry: 1\ndata:\n\n", "status 404"}, []string{"1"}, []time.Duration{ms}, []time.Duration{ms}, func(err error) bool {
+			_, again := errors.AsType[*streamable.SessionError](err) // which would be: send it again
+			return !again
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var at []time.Duration
+				var begun time.Time
+				serve := resuming(tt.streams...)
+				w := &wire{serve: func(a *answer, r *asked) {
+					if r.method == http.MethodGet {
+						at = append(at, time.Since(begun))
+					}
+					serve(a, r)
+				}}
+				c := client(w, streamable.ClientOptions{})
+				if _, err := call(t.Context(), c, "open"); err != nil {
+					t.Fatal(err)
+				}
+				begun = time.Now()
+				got, err := call(t.Context(), c, "a")
+				switch {
+				case tt.want == nil && (got != "yes" || err != nil):
+					t.Errorf("got %q, %v", got, err)
+				case tt.want != nil && (err == nil || !tt.want(err)):
+					t.Errorf("got %q and the error %v", got, err)
+				}
+				var last []string
+				for i, a := range w.asked() {
+					if a == "GET" {
+						h := w.request(i).header
+						last = append(last, h.Get("Last-Event-ID"))
+						if h.Get("Session-Id") != "S1" || h.Get("Accept") != "text/event-stream" {
+							t.Errorf("GET has headers %v", h)
+						}
+					}
+				}
+				if !slices.Equal(last, tt.last) {
+					t.Errorf("came back behind %q, want %q", last, tt.last)
+				}
+				for i := range min(len(at), len(tt.from)) {
+					if at[i] < tt.from[i] || at[i] > tt.to[i] {
+						t.Errorf("GET %d came after %v, want %v to %v", i, at[i], tt.from[i], tt.to[i])
+					}
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestClientResumesNotForEver: a call that nothing bounds ends when the stream does not go on.
+func TestClientResumesNotForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{serve: func(a *answer, r *asked) {
+			switch {
+			case r.method == http.MethodGet:
+				a.status = http.StatusBadGateway
+			case strings.Contains(r.body, `"a"`):
+				a.stream("id: 1\ndata:\n\n")
+			default:
+				answering(a, r)
+			}
+		}}
+		c := client(w, streamable.ClientOptions{Open: func(string) bool { return true }})
+		if _, err := call(t.Context(), c, "a"); !errors.Is(err, jsonrpc.ErrBadResponse) {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		wantAsked(t, w, append([]string{`POST {"jsonrpc":"2.0","method":"a","id":1}`}, slices.Repeat([]string{"GET"}, 8)...)...)
+	})
+}
+
+// TestClientUnboundDoesNotResume: what stands alone is lost with its stream, whatever ids its events have.
+func TestClientUnboundDoesNotResume(t *testing.T) {
+	w := &wire{serve: func(a *answer, _ *asked) { a.stream("id: 1\nretry: 1\ndata:\n\n") }}
+	c := client(w, streamable.ClientOptions{})
+	defer c.Close()
+	if _, err := call(t.Context(), c, "alone"); !errors.Is(err, jsonrpc.ErrBadResponse) {
+		t.Error(err)
+	}
+	wantAsked(t, w, `POST {"jsonrpc":"2.0","method":"alone","id":1}`)
+}
+
+// TestClientHears plays a session in which the server speaks too, on both kinds of streams.
+func TestClientHears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		push := make(chan string)
+		answers := make(chan string, 10)
+		w := &wire{serve: func(a *answer, r *asked) {
+			switch {
+			case r.method == http.MethodGet:
+				a.stream("")
+				for {
+					select {
+					case text := <-push:
+						a.send(text)
+					case <-r.ctx.Done():
+						return
+					}
+				}
+			case strings.Contains(r.body, `"a"`): // asks back before it answers, and tells of its progress on both streams
+				a.stream(event(`{"jsonrpc":"2.0","method":"progress","params":{"of":2,"n":1}}`) + event(`{"jsonrpc":"2.0","id":"q1","method":"question"}`))
+				if got := <-answers; got != `{"jsonrpc":"2.0","result":"answer to question","id":"q1"}` {
+					t.Errorf("answered %s", got)
+				}
+				push <- event(`{"jsonrpc":"2.0","method":"progress","params":{"of":2,"n":2}}`)
+				push <- event(`{"jsonrpc":"2.0","method":"progress","params":{"of":9,"n":3}}`)
+				push <- event(`{"jsonrpc":"2.0","id":9007199254740993,"method":"question"}`)
+				if got := <-answers; got != `{"jsonrpc":"2.0","result":"answer to question","id":9007199254740993}` {
+					t.Errorf("answered %s", got)
+				}
+				a.send(event(result("2", `"yes"`)))
+			case strings.Contains(r.body, `"result"`):
+				a.status = http.StatusAccepted
+				if r.header.Get("Session-Id") != "S1" || r.header.Get("X-Stream") != "1" {
+					t.Errorf("an answer has headers %v", r.header)
+				}
+				answers <- r.body
+			default:
+				answering(a, r)
+			}
+		}}
+		b := &backer{}
+		c := client(w, streamable.ClientOptions{
+			Back:         &jsonrpc.Answerer{Handler: b},
+			StreamHeader: func() http.Header { return http.Header{"X-Stream": {"1"}} },
+			Related: func(req *jsonrpc.Request) (jsonrpc.ID, bool) {
+				var p struct {
+					Of jsonrpc.ID `json:"of"`
+					N  int        `json:"n"`
+				}
+				return p.Of, req.Params.Decode(&p) == nil
+			},
+		})
+		if _, err := call(t.Context(), c, "open"); err != nil {
+			t.Fatal(err)
+		}
+		c.Listen(t.Context())
+		push <- event(`{"jsonrpc":"2.0","method":"changed"}`)
+		var heard []string
+		var got string
+		err := c.Stream(t.Context(), "a", nil, &got, func(req *jsonrpc.Request) error {
+			heard = append(heard, string(req.Params))
+			return nil
+		})
+		if got != "yes" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if want := []string{`{"of":2,"n":1}`, `{"of":2,"n":2}`}; !slices.Equal(heard, want) {
+			t.Errorf("the call heard %q, want %q", heard, want)
+		}
+		if want := []string{"changed", `progress{"of":9,"n":3}`}; !slices.Equal(b.heard(), want) {
+			t.Errorf("the rest was %q, want %q", b.heard(), want)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestClientGivesUpFromWithin: an error of whoever hears the notifications ends the call, and the server is told.
+func TestClientGivesUpFromWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{serve: func(a *answer, r *asked) {
+			if !strings.Contains(r.body, `"a"`) {
+				answering(a, r)
+				return
+			}
+			a.stream(event(`{"jsonrpc":"2.0","method":"note"}`))
+			<-r.ctx.Done()
+		}}
+		c := client(w, streamable.ClientOptions{})
+		enough := errors.New("enough")
+		if err := c.Stream(t.Context(), "a", nil, nil, func(*jsonrpc.Request) error { return enough }); !errors.Is(err, enough) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		wantAsked(t, w, `POST {"jsonrpc":"2.0","method":"a","id":1}`, `POST {"jsonrpc":"2.0","method":"cancel","params":{"id":1}}`)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestClientAnswerElsewhere: the answer to a call may come on the stream of the session, as some servers send it.
+func TestClientAnswerElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		push := make(chan string)
+		w := &wire{serve: func(a *answer, r *asked) {
+			switch {
+			case r.method == http.MethodGet:
+				a.stream("")
+				select {
+				case text := <-push:
+					a.send(text)
+				case <-r.ctx.Done():
+				}
+				<-r.ctx.Done()
+			case strings.Contains(r.body, `"a"`):
+				push <- event(result("1", `"yes"`))
+				<-r.ctx.Done()
+			default:
+				answering(a, r)
+			}
+		}}
+		c := client(w, streamable.ClientOptions{})
+		c.Listen(t.Context())
+		if got, err := call(t.Context(), c, "a"); got != "yes" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		wantAsked(t, w, `GET`, `POST {"jsonrpc":"2.0","method":"a","id":1}`) // and no cancel
+	})
+}
+
+// TestClientListens holds how the stream of a session is kept open.
+func TestClientListens(t *testing.T) {
+	const note = `{"jsonrpc":"2.0","method":"note"}`
+	for _, tt := range []struct {
+		name    string
+		streams []string
+		last    []string // of each GET
+		heard   int
+		lost    string
+	}{
+		{"comes back behind what it has", []string{"id: 7\nretry: 10\n" + event(note), "id: 8\n" + event(note), "status 405"}, []string{"", "7", "8"}, 2, ""},
+		{"there is none", []string{"status 405"}, []string{""}, 0, ""},
+		{"a server that fails for a while", []string{"status 500", "status 429", event(note), "status 405"}, []string{"", "", "", ""}, 1, ""},
+		{"a server that means it", []string{"status 400"}, []string{""}, 0, ""},
+		{"the session is over", []string{event(note), "status 404"}, []string{"", ""}, 1, "S1"},
+		{"behind what is too large", []string{"data: " + strings.Repeat("x", 3000) + "\n\n" + event(note), "status 405"}, []string{"", ""}, 1, ""},
+		{"garbage does not matter", []string{event("{") + event(`[]`) + event(`{"jsonrpc":"2.0","result":1,"id":77}`) + event(note), "status 405"}, []string{"", ""}, 1, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &wire{serve: resuming(tt.streams...)}
+				b := &backer{}
+				lost := ""
+				c := client(w, streamable.ClientOptions{Back: &jsonrpc.Answerer{Handler: b}, MaxMessage: 1000, Lost: func(session string) { lost = session }})
+				if _, err := call(t.Context(), c, "open"); err != nil {
+					t.Fatal(err)
+				}
+				c.Listen(t.Context())
+				time.Sleep(time.Hour) // in the bubble: until nothing is left to do
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				var last []string
+				for i, a := range w.asked() {
+					if a == "GET" {
+						last = append(last, w.request(i).header.Get("Last-Event-ID"))
+					}
+				}
+				if !slices.Equal(last, tt.last) || len(b.heard()) != tt.heard || lost != tt.lost {
+					t.Errorf("came behind %q, heard %d, lost %q; want %q, %d, %q", last, len(b.heard()), lost, tt.last, tt.heard, tt.lost)
+				}
+			})
+		})
+	}
+}
+
+// TestClientListensAnew: the stream of a new session takes the place of the one before.
+func TestClientListensAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{serve: func(a *answer, r *asked) {
+			if r.method == http.MethodGet {
+				a.stream("")
+				<-r.ctx.Done()
+				return
+			}
+			answering(a, r)
+		}}
+		c := client(w, streamable.ClientOptions{})
+		c.Listen(t.Context())
+		c.Listen(t.Context())
+		synctest.Wait()
+		if w.request(0).ctx.Err() == nil || w.request(1).ctx.Err() != nil {
+			t.Error("not the second is the one that goes on")
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestClientTimeStandsStill while this side answers the server, and while a Transport of HTTP works on a refusal.
+func TestClientTimeStandsStill(t *testing.T) {
+	t.Run("a question", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			answered := make(chan struct{})
+			w := &wire{serve: func(a *answer, r *asked) {
+				switch {
+				case strings.Contains(r.body, `"a"`):
+					a.stream(event(`{"jsonrpc":"2.0","id":1,"method":"question"}`))
+					<-answered
+					a.send(event(result("1", `"yes"`)))
+				case strings.Contains(r.body, `"result"`):
+					a.status = http.StatusAccepted
+					close(answered)
+				default:
+					answering(a, r)
+				}
+			}}
+			b := &backer{ask: func(ctx context.Context, _ *jsonrpc.Request) (any, error) {
+				select {
+				case <-time.After(5 * time.Minute):
+				case <-ctx.Done():
+				}
+				return "at last", nil
+			}}
+			c := client(w, streamable.ClientOptions{Back: &jsonrpc.Answerer{Handler: b, Mode: func(string) jsonrpc.Mode { return jsonrpc.Open }}})
+			begun := time.Now()
+			if got, err := call(t.Context(), c, "a"); got != "yes" || err != nil || time.Since(begun) != 5*time.Minute {
+				t.Errorf("got %q, %v after %v", got, err, time.Since(begun))
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("a login", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := streamable.NewClient("http://server.example/", &streamable.ClientOptions{HTTP: &http.Client{Transport: slowLogin{&wire{serve: answering}}}})
+			begun := time.Now()
+			if got, err := call(t.Context(), c, "a"); got != "a" || err != nil || time.Since(begun) != 10*time.Minute {
+				t.Errorf("got %q, %v after %v", got, err, time.Since(begun))
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// A slowLogin is refused at first, has somebody log in, and then sends the request again.
+type slowLogin struct{ next http.RoundTripper }
+
+func (s slowLogin) RoundTrip(req *http.Request) (*http.Response, error) {
+	trace := httptrace.ContextClientTrace(req.Context())
+	trace.WroteRequest(httptrace.WroteRequestInfo{})
+	trace.GotFirstResponseByte()
+	select {
+	case <-time.After(10 * time.Minute):
+	case <-req.Context().Done():
+		return nil, context.Cause(req.Context())
+	}
+	trace.WroteRequest(httptrace.WroteRequestInfo{})
+	return s.next.RoundTrip(req)
+}
+
+// TestClientAnswersOnlySoMany: the stream waits while 64 of its questions are being answered.
+func TestClientAnswersOnlySoMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{serve: func(a *answer, r *asked) {
+			if !strings.Contains(r.body, `"a"`) {
+				answering(a, r)
+				return
+			}
+			for i := range 100 {
+				a.stream(event(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"question"}`, i)))
+			}
+			a.send(event(result("1", `"yes"`)))
+		}}
+		running, release := 0, make(chan struct{})
+		b := &backer{}
+		b.ask = func(context.Context, *jsonrpc.Request) (any, error) {
+			b.mu.Lock()
+			running++
+			b.mu.Unlock()
+			<-release
+			return nil, nil
+		}
+		c := client(w, streamable.ClientOptions{Back: &jsonrpc.Answerer{Handler: b}})
+		ended := make(chan error, 1)
+		go func() {
+			_, err := call(t.Context(), c, "a")
+			ended <- err
+		}()
+		synctest.Wait()
+		b.mu.Lock()
+		if running != 64 {
+			t.Errorf("%d run at once", running)
+		}
+		b.mu.Unlock()
+		close(release)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzClientAnswer: whatever comes, a call ends, with a result or an error.
+func FuzzClientAnswer(f *testing.F) {
+	for _, text := range []string{
+		result("1", `"yes"`), "[" + result("1", "1") + "]", `{"jsonrpc":"2.0","error":{"code":1,"message":"m"},"id":null}`,
+		event(result("1", `"yes"`)), "id: 1\nretry: 0\ndata:\n\n", "id: 1\n" + event(`{"jsonrpc":"2.0","method":"m"}`) + event(result("1", "{}")),
+		": c\r\n\r\nevent: x\rdata: y\r\r", event(`{"jsonrpc":"2.0","id":5,"method":"m"}`), "\xef\xbb\xbfdata: {}\n\n",
+	} {
+		f.Add(text, true, 200)
+		f.Add(text, false, 200)
+		f.Add(text, false, 404)
+	}
+	f.Fuzz(func(t *testing.T, text string, streamed bool, status int) {
+		if status < 200 || status > 599 {
+			return
+		}
+		first := true
+		w := &wire{serve: func(a *answer, r *asked) {
+			if r.method == http.MethodGet && !first {
+				a.status = http.StatusMethodNotAllowed
+				return
+			}
+			if r.method != http.MethodDelete {
+				first = r.method != http.MethodGet
+			}
+			a.status = status
+			if streamed {
+				a.stream(text)
+			} else {
+				a.plain(status, text)
+			}
+		}}
+		synctest.Test(t, func(t *testing.T) {
+			c := client(w, streamable.ClientOptions{MaxMessage: 1 << 10})
+			var got jsonrpc.Raw
+			if err := c.Call(t.Context(), "m", nil, &got); err == nil {
+				if _, err := jsonrpc.ParseRaw(got); err != nil {
+					t.Errorf("the result %q is no JSON", got)
+				}
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
