@@ -205,9 +205,7 @@ func (b *batch) run(ops []*op) {
 func (b *batch) fail(ops []*op, err error) {
 	f := fault(err)
 	if b.begun {
-		if _, undo := b.s.writer.ExecContext(context.Background(), "ROLLBACK"); undo != nil && f.Reason != store.ReasonFull {
-			f = fault(errors.Join(err, undo))
-		}
+		_, _ = b.s.writer.ExecContext(context.Background(), "ROLLBACK") // SQLite may have done so; if nobody has, BEGIN will say so
 	}
 	if f.Reason != store.ReasonFull {
 		_ = b.s.breakWith(f) // told below

@@ -9,8 +9,6 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-func (h *head) cost() int64 { return h.bytes + store.EntryBytes*(1+h.events()) }
-
 // head returns a log as this commit sees it, or nil. What has expired goes.
 func (b *batch) head(key string) (*head, error) {
 	h, changed := b.heads[key]

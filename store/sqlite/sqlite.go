@@ -22,6 +22,8 @@ type Options struct {
 	// Report gets what is worth a line in a log and no error of a call, such as a repaired record. Nil drops it. It is called on
 	// the goroutine that noticed, and must not wait.
 	Report func(what string, err error)
+
+	vfs string // for tests
 }
 
 // A Store keeps logs and values in one folder. It is safe for concurrent use.
@@ -29,6 +31,7 @@ type Store struct {
 	dir    string
 	limits store.Limits
 	report func(what string, err error)
+	vfs    string // of SQLite; "" for the default
 
 	lock   *sql.DB
 	db     *sql.DB   // for readers
@@ -63,7 +66,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		options = *o
 	}
 	s := &Store{
-		dir: dir, limits: options.Limits.WithDefaults(64 << 30), report: options.Report,
+		dir: dir, limits: options.Limits.WithDefaults(64 << 30), report: options.Report, vfs: options.vfs,
 		ops: make(chan *op, maxWaiting), written: make(chan struct{}, 1),
 		stop: make(chan struct{}), stopped: make(chan struct{}), synced: make(chan struct{}), tails: map[string]*tail{},
 	}
@@ -90,7 +93,10 @@ func (s *Store) name(file string) string { return filepath.Join(s.dir, file) }
 
 // dsn is the address of a database for the driver.
 func (s *Store) dsn(file, mode string, pragmas ...string) string {
-	q := url.Values{"mode": {mode}, "_pragma": append([]string{"busy_timeout(5000)"}, pragmas...)}
+	q := url.Values{"mode": {mode}, "_pragma": pragmas}
+	if s.vfs != "" {
+		q.Set("vfs", s.vfs)
+	}
 	path := filepath.ToSlash(s.name(file))
 	if !filepath.IsAbs(s.dir) {
 		if abs, err := filepath.Abs(s.name(file)); err == nil {
@@ -103,8 +109,11 @@ func (s *Store) dsn(file, mode string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
 }
 
+// patient waits for a lock that somebody who reads along may hold for a moment.
+const patient = "busy_timeout(5000)"
+
 // durable is how every commit reaches the disk. fullfsync is for macOS, whose fsync stops at the drive's cache.
-var durable = []string{"journal_mode(WAL)", "synchronous(FULL)", "fullfsync(1)", "checkpoint_fullfsync(1)", "journal_size_limit(67108864)"}
+var durable = []string{patient, "journal_mode(WAL)", "synchronous(FULL)", "fullfsync(1)", "checkpoint_fullfsync(1)", "journal_size_limit(67108864)"}
 
 func (s *Store) open(ctx context.Context) (m meta, err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -142,7 +151,7 @@ func (s *Store) open(ctx context.Context) (m meta, err error) {
 	if err := syncDir(s.dir); err != nil {
 		return m, err
 	}
-	s.db, err = sql.Open("sqlite", s.dsn("parley.db", "rw", "query_only(1)"))
+	s.db, err = sql.Open("sqlite", s.dsn("parley.db", "rw", patient, "query_only(1)"))
 	if err != nil {
 		return m, err
 	}
@@ -188,7 +197,7 @@ func (s *Store) check(ctx context.Context) (m meta, exists bool, err error) {
 	case err != nil:
 		return m, true, err
 	}
-	db, err := sql.Open("sqlite", s.dsn("parley.db", "ro", "query_only(1)"))
+	db, err := sql.Open("sqlite", s.dsn("parley.db", "ro", patient, "query_only(1)"))
 	if err != nil {
 		return m, true, err
 	}

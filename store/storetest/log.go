@@ -299,10 +299,12 @@ func readEnds(e *env) error {
 }
 
 func readerWrites(e *env) error {
+	var many []string
 	for i := range 600 {
-		if err := e.fill("log", fmt.Sprint(i)); err != nil {
-			return err
-		}
+		many = append(many, fmt.Sprint(i))
+	}
+	if err := e.fill("log", many...); err != nil {
+		return err
 	}
 	n := 0
 	for ev, err := range e.Read(e.ctx, "log", 0) {
@@ -417,7 +419,7 @@ func tailDropped(e *env) error {
 }
 
 func slowTail(e *env) error {
-	const n = 700
+	const n = 100 * 7
 	if err := e.fill("log", "0"); err != nil {
 		return err
 	}
@@ -432,8 +434,8 @@ func slowTail(e *env) error {
 		}
 		if got == 1 {
 			go func() {
-				for i := range n {
-					if err := e.fill("log", fmt.Sprint(i)); err != nil {
+				for range n / 7 {
+					if err := e.fill("log", "1", "2", "3", "4", "5", "6", "7"); err != nil {
 						written <- err
 						return
 					}
