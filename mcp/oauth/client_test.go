@@ -95,7 +95,7 @@ func TestDiscovery(t *testing.T) {
 		"another resource": {func(w *world) {
 			w.document(prm, map[string]any{"resource": "https://evil.example/mcp", "authorization_servers": []string{w.url}})
 		}, []string{"GET " + prm}, oauth.ErrResource},
-		"a neighbour": {func(w *world) { w.document(prm, resource(w, "/mcp2", w.url)) }, []string{"GET " + prm}, oauth.ErrResource},
+		"a neighbour":             {func(w *world) { w.document(prm, resource(w, "/mcp2", w.url)) }, []string{"GET " + prm}, oauth.ErrResource},
 		"no authorization server": {func(w *world) { w.document(prm, resource(w, "/mcp")) }, []string{"GET " + prm}, errAny},
 		"ill, no way around": {func(w *world) {
 			w.page(prm, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(500) })
@@ -186,8 +186,8 @@ func TestAuthorizationRequest(t *testing.T) {
 	if form.Get("code") != "the-code" || form.Get("redirect_uri") != back || form.Get("resource") != w.url+"/mcp" || len(form.Get("code_verifier")) < 43 || form.Get("client_id") != "c" {
 		t.Errorf("token request %v", form)
 	}
-	if post(t, client, "{}"); u.asked[0].Get("state") == "" || len(u.asked) != 1 {
-		t.Errorf("the second request sent the user again")
+	if _, _, err := post(t, client, "{}"); err != nil || len(u.asked) != 1 {
+		t.Errorf("the second request sent the user again, %v", err)
 	}
 }
 
@@ -363,7 +363,9 @@ func TestMigration(t *testing.T) {
 	}
 	w.document("/.well-known/oauth-protected-resource/mcp", map[string]any{"resource": w.url + "/mcp", "authorization_servers": []string{w.url + "/new"}})
 	w.document("/.well-known/oauth-authorization-server/new", w.server("/new"))
-	w.page("/new/register", func(rw http.ResponseWriter, _ *http.Request) { answer(rw, 201, map[string]any{"client_id": "new-client"}) })
+	w.page("/new/register", func(rw http.ResponseWriter, _ *http.Request) {
+		answer(rw, 201, map[string]any{"client_id": "new-client"})
+	})
 	w.page("/new/token", w.token)
 	w.mu.Lock()
 	clear(w.tokens)
@@ -533,7 +535,9 @@ func TestOtherOrigin(t *testing.T) {
 		got = append(got, r.Header.Get("Authorization"))
 	}))
 	t.Cleanup(other.Close)
-	w.page("/away", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, other.URL, http.StatusTemporaryRedirect) })
+	w.page("/away", func(rw http.ResponseWriter, r *http.Request) {
+		http.Redirect(rw, r, other.URL, http.StatusTemporaryRedirect)
+	})
 	client := w.client(t, u)
 	if status, _, err := post(t, client, "{}"); status != 200 {
 		t.Fatal(status, err)

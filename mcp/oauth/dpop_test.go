@@ -55,7 +55,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(status, body, err)
 	}
 	resp := ask(t, g, http.MethodPost, w.url+"/mcp", "{}", "Authorization: "+sent.Get("Authorization"), "DPoP: "+sent.Get("DPoP"))
-	if resp.StatusCode != 401 || !strings.Contains(resp.Header.Get("WWW-Authenticate"), `error="invalid_dpop_proof"`) {
-		t.Errorf("the same proof again: %d %s", resp.StatusCode, resp.Header.Get("WWW-Authenticate"))
+	if resp.status != 401 || !strings.Contains(resp.header.Get("WWW-Authenticate"), `error="invalid_dpop_proof"`) {
+		t.Errorf("the same proof again: %d %s", resp.status, resp.header.Get("WWW-Authenticate"))
 	}
 }

@@ -32,7 +32,7 @@ var known = oauth.VerifierFunc(func(_ context.Context, token string) (*oauth.Ide
 var inner = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	i := oauth.IdentityOf(r.Context())
-	_, _ = io.WriteString(w, i.Subject+" authorization="+r.Header.Get("Authorization")+" "+string(body))
+	_, _ = io.WriteString(w, i.Subject+" authorization="+r.Header.Get("Authorization")+" "+resp.body)
 })
 
 func newGuard(t *testing.T, change func(*oauth.ProtectOptions)) *oauth.Guard {
@@ -59,8 +59,15 @@ func newGuard(t *testing.T, change func(*oauth.ProtectOptions)) *oauth.Guard {
 	return g
 }
 
+// A reply is the answer to ask.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
 // ask sends one request and returns the answer; headers are "Name: value".
-func ask(t *testing.T, h http.Handler, method, path, body string, headers ...string) *http.Response {
+func ask(t *testing.T, h http.Handler, method, path, body string, headers ...string) reply {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	if body == "" {
@@ -73,7 +80,7 @@ func ask(t *testing.T, h http.Handler, method, path, body string, headers ...str
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return w.Result()
+	return reply{w.Code, w.Header(), w.Body.String()}
 }
 
 const named = `resource_metadata="https://h.example/.well-known/oauth-protected-resource/mcp"`
@@ -117,11 +124,10 @@ func TestGuard(t *testing.T) {
 			path += "?access_token=alice:use"
 		}
 		resp := ask(t, g, http.MethodPost, path, c.body, c.headers...)
-		body, _ := io.ReadAll(resp.Body)
-		if resp.StatusCode != c.status || !strings.Contains(string(body), c.want) {
-			t.Errorf("%s: status %d, want %d; body %s, want %q in it", c.name, resp.StatusCode, c.status, body, c.want)
+		if resp.status != c.status || !strings.Contains(resp.body, c.want) {
+			t.Errorf("%s: status %d, want %d; body %s, want %q in it", c.name, resp.status, c.status, resp.body, c.want)
 		}
-		if got := strings.Join(resp.Header.Values("WWW-Authenticate"), "\n"); got != c.challenge {
+		if got := strings.Join(resp.header.Values("WWW-Authenticate"), "\n"); got != c.challenge {
 			t.Errorf("%s: WWW-Authenticate\n got %s\nwant %s", c.name, got, c.challenge)
 		}
 	}
@@ -138,16 +144,15 @@ func TestGuardMetadata(t *testing.T) {
 	}
 	for _, path := range g.MetadataPaths() {
 		resp := ask(t, g, http.MethodGet, path, "")
-		body, _ := io.ReadAll(resp.Body)
-		if resp.StatusCode != 200 || string(body) != want || resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s: %d %s %v", path, resp.StatusCode, body, resp.Header)
+		if resp.status != 200 || resp.body != want || resp.header.Get("Content-Type") != "application/json" || resp.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %d %s %v", path, resp.status, resp.body, resp.header)
 		}
-		if resp := ask(t, g, http.MethodPost, path, "{}"); resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
-			t.Errorf("POST %s: %d", path, resp.StatusCode)
+		if resp := ask(t, g, http.MethodPost, path, "{}"); resp.status != 405 || resp.header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("POST %s: %d", path, resp.status)
 		}
 	}
-	if resp := ask(t, g, http.MethodGet, "/.well-known/oauth-protected-resource/other", ""); resp.StatusCode != 401 {
-		t.Errorf("another resource: %d", resp.StatusCode)
+	if resp := ask(t, g, http.MethodGet, "/.well-known/oauth-protected-resource/other", ""); resp.status != 401 {
+		t.Errorf("another resource: %d", resp.status)
 	}
 }
 
@@ -240,7 +245,7 @@ func TestGuardDPoP(t *testing.T) {
 			o.Verify, o.DPoP, o.Nonces, o.Required, o.Needs = bound, c.mode, c.nonces, nil, nil
 		})
 		resp := ask(t, g, http.MethodPost, "/mcp", "{}", c.headers...)
-		all, err := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
+		all, err := oauth.ParseChallenges(resp.header.Values("WWW-Authenticate"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,11 +253,11 @@ func TestGuardDPoP(t *testing.T) {
 		if len(all) > 0 {
 			got = all[0]
 		}
-		if resp.StatusCode != c.status || got.Params["error"] != c.code || got.Scheme != c.scheme {
-			t.Errorf("%s: %d %+v", c.name, resp.StatusCode, all)
+		if resp.status != c.status || got.Params["error"] != c.code || got.Scheme != c.scheme {
+			t.Errorf("%s: %d %+v", c.name, resp.status, all)
 		}
-		if (resp.Header.Get("DPoP-Nonce") != "") != c.nonces {
-			t.Errorf("%s: nonce %q", c.name, resp.Header.Get("DPoP-Nonce"))
+		if (resp.header.Get("DPoP-Nonce") != "") != c.nonces {
+			t.Errorf("%s: nonce %q", c.name, resp.header.Get("DPoP-Nonce"))
 		}
 	}
 }

@@ -24,7 +24,6 @@ type world struct {
 	forms  []url.Values
 	pages  map[string]func(http.ResponseWriter, *http.Request)
 	tokens map[string]string // token -> its scopes; what the MCP server takes
-	scope  string            // that a call needs
 	serial int
 }
 
