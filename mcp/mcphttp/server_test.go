@@ -216,7 +216,6 @@ func TestAborted(t *testing.T) {
 	t.Run("listening", func(t *testing.T) {
 		body, headers := modern(`"l"`, "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
 		s := w.begin(t, w.request("POST", "/mcp", body, headers...), "notifications/subscriptions/acknowledged")
-		body, headers = modern("2", "tools/call", `"name":"calculator/add","arguments":{"a":1,"b":2}`)
 		w.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}`, "MCP-Protocol-Version: 2026-07-28")
 		w.mcp.RemoveTools("region")
 		if got := s.until(t, "data:"); !strings.Contains(got, "notifications/tools/list_changed") || !strings.Contains(got, `"io.modelcontextprotocol/subscriptionId":"l"`) {

@@ -95,10 +95,8 @@ func checkCapabilities(params jsonrpc.Raw) error {
 	var p struct {
 		Meta mcp.Meta `json:"_meta"`
 	}
-	if err := params.Decode(&p); err != nil {
-		return nil // the server knows better what to say
-	}
-	if text := p.Meta[mcp.MetaClientCapabilities]; len(text) == 0 || text[0] != '{' {
+	readable := params.Decode(&p) == nil // if not, the server knows better what to say
+	if text := p.Meta[mcp.MetaClientCapabilities]; readable && (len(text) == 0 || text[0] != '{') {
 		return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "Invalid params: _meta has no "+mcp.MetaClientCapabilities)
 	}
 	return nil

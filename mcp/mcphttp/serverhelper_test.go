@@ -68,9 +68,7 @@ func (w *site) addTools(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	raw("echo", func(_ context.Context, r *mcp.Request) (*mcp.ToolResult, error) {
-		return mcp.TextResult(string(r.Arguments)), nil
-	})
+	raw("echo", echo)
 	raw("panic", func(context.Context, *mcp.Request) (*mcp.ToolResult, error) { panic("a secret") })
 	raw("wait", func(ctx context.Context, _ *mcp.Request) (*mcp.ToolResult, error) {
 		w.started <- struct{}{}
@@ -108,6 +106,10 @@ func (w *site) addTools(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func echo(_ context.Context, r *mcp.Request) (*mcp.ToolResult, error) {
+	return mcp.TextResult(string(r.Arguments)), nil
 }
 
 // host is what the site is called by its clients.
@@ -262,19 +264,25 @@ type stream struct {
 // begin sends a request and reads until some text has come, if there is to be any.
 func (w *site) begin(t testing.TB, request, until string) *stream {
 	t.Helper()
-	conn, err := net.Dial("tcp", w.host())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
-	s := &stream{conn, bufio.NewReader(conn)}
+	s := w.dial(t, request)
+	t.Cleanup(func() { _ = s.Close() })
 	if until != "" {
 		s.until(t, until)
 	}
 	return s
+}
+
+// dial sends a request. The caller closes the connection.
+func (w *site) dial(t testing.TB, request string) *stream {
+	t.Helper()
+	conn, err := net.Dial("tcp", w.host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	return &stream{conn, bufio.NewReader(conn)}
 }
 
 // until reads up to the end of a line with some text in it, and returns that line.

@@ -26,6 +26,7 @@ type protocol struct {
 	early  bool
 	begun  chan *Session // nil: nobody wants to know
 	cancel jsonrpc.Cancellation
+	ended  func() // nil: nobody wants to know
 }
 
 func newProtocol() *protocol {
@@ -80,6 +81,9 @@ func (p *protocol) server() *Server {
 			s.Answerer.Handler, s.Answerer.Mode = &p.Mux, p.Mode
 			s.Early = p.early
 			s.Cancellation = p.cancel
+			if p.ended != nil {
+				s.Ended = p.ended
+			}
 			s.Opened = func() bool { return r.Header.Get("Refused") == "" }
 			if p.begun != nil {
 				p.begun <- s
@@ -401,7 +405,7 @@ func TestVoice(t *testing.T) {
 	})
 	t.Run("nobody listens: some wait, then whoever speaks", func(t *testing.T) {
 		get.hang()
-		gone(t, n)
+		gone(t, web, session, n)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		sent := 0
@@ -413,10 +417,11 @@ func TestVoice(t *testing.T) {
 	})
 }
 
-// gone waits until nobody follows the voice of a session.
-func gone(t *testing.T, n *Session) {
+// gone waits until nobody follows the voice of a session, while the server has other things to do.
+func gone(t *testing.T, web *httptest.Server, session string, n *Session) {
 	t.Helper()
 	for until := time.Now().Add(10 * time.Second); ; {
+		raw(t, web, post(echo("1", "[1]"), both, session))
 		n.mu.Lock()
 		followed := n.voice.reader != nil
 		n.mu.Unlock()
@@ -426,7 +431,6 @@ func gone(t *testing.T, n *Session) {
 		if time.Now().After(until) {
 			t.Fatal("the server does not notice that the client is gone")
 		}
-		time.Sleep(time.Millisecond) //nolint:forbidigo // nothing else tells
 	}
 }
 

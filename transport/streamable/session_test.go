@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -264,20 +265,19 @@ func TestVanished(t *testing.T) {
 	const sessions = 300
 	p := newProtocol()
 	p.begun = nil
+	var ended sync.WaitGroup
+	p.ended = ended.Done
 	s := p.server()
-	s.Idle = 300 * time.Millisecond
+	s.Idle = 2 * time.Second
 	web := serve(t, s)
 	vanish := func() {
+		ended.Add(sessions)
 		for range sessions {
 			session := begin(t, web)
 			glance(t, web, request("GET", "", "Accept: text/event-stream", session), "event-stream")
 			glance(t, web, post(counting(20), both, session), "id: 1-1")
 		}
-		for until := time.Now().Add(30 * time.Second); s.Sessions() > 0; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // nothing else tells
-			if time.Now().After(until) {
-				t.Fatalf("%d sessions are left", s.Sessions())
-			}
-		}
+		ended.Wait()
 	}
 	vanish()
 	vanish() // now maps and pools have the size they will have

@@ -1,0 +1,165 @@
+package mcphttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/mcp/mcphttp"
+	"github.com/da1ed7bb/parley/transport/inproc"
+	"github.com/da1ed7bb/parley/transport/socket"
+	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/websocket"
+)
+
+// A carrier connects a client of some options to a site, and ends with the test.
+type carrier func(t *testing.T, w *site, o mcp.ClientOptions) *mcp.Client
+
+var me = mcp.Implementation{Name: "test", Version: "1"}
+
+// carriers are all ways to the same server.
+var carriers = map[string]carrier{
+	"streamable": func(t *testing.T, w *site, o mcp.ClientOptions) *mcp.Client {
+		return must(mcphttp.Connect(t.Context(), w.URL+"/mcp", me, &mcphttp.ClientOptions{Client: o}))(t)
+	},
+	"pair": func(t *testing.T, w *site, o mcp.ClientOptions) *mcp.Client {
+		return must(mcp.Connect(t.Context(), must(sse.Dial(t.Context(), w.URL+"/sse", nil))(t), me, &o))(t)
+	},
+	"websocket": func(t *testing.T, w *site, o mcp.ClientOptions) *mcp.Client {
+		served := make(chan struct{})
+		web := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			transport, err := websocket.Upgrade(rw, r, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go func() {
+				defer close(served)
+				_ = w.mcp.Serve(context.Background(), transport) // the client hangs up
+			}()
+		}))
+		t.Cleanup(func() { <-served; web.Close() })
+		return must(mcp.Connect(t.Context(), must(websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(web.URL, "http"), nil))(t), me, &o))(t)
+	},
+	"unix": func(t *testing.T, w *site, o mcp.ClientOptions) *mcp.Client {
+		path := filepath.Join(t.TempDir(), "s")
+		l := must(socket.Listen(t.Context(), "unix", path, nil))(t)
+		served := make(chan error, 1)
+		go func() {
+			transport, err := l.Accept()
+			if err == nil {
+				err = w.mcp.Serve(context.Background(), transport)
+			}
+			served <- err
+		}()
+		t.Cleanup(func() {
+			if err := errors.Join(l.Close(), <-served); err != nil && !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+		})
+		return must(mcp.Connect(t.Context(), must(socket.Dial(t.Context(), "unix", path, nil))(t), me, &o))(t)
+	},
+	"inproc": func(t *testing.T, w *site, o mcp.ClientOptions) *mcp.Client {
+		here, there := inproc.Pipe(nil)
+		served := make(chan error, 1)
+		go func() { served <- w.mcp.Serve(context.Background(), there) }()
+		t.Cleanup(func() {
+			if err := <-served; err != nil && !errors.Is(err, io.ErrClosedPipe) { // the client hangs up in the middle of a call
+				t.Error(err)
+			}
+		})
+		return must(mcp.Connect(t.Context(), here, me, &o))(t)
+	},
+}
+
+// must ends the test on an error.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// TestCarriers has the same conversation over every carrier, in every revision that it may be in.
+func TestCarriers(t *testing.T) {
+	for name, connect := range carriers {
+		for _, v := range mcp.Versions() {
+			if name == "streamable" && v == mcp.V20241105 {
+				continue // it came later
+			}
+			t.Run(name+"/"+v.String(), func(t *testing.T) {
+				t.Parallel()
+				w := newSite(t, nil)
+				c := connect(t, w, mcp.ClientOptions{
+					Versions: []mcp.Version{v},
+					Elicit: func(context.Context, *mcp.Elicitation) (*mcp.ElicitResult, error) {
+						return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: jsonrpc.Raw(`{}`)}, nil
+					},
+				})
+				t.Cleanup(func() { _ = c.Close() }) // the peer may have hung up
+				if c.Version() != v {
+					t.Fatalf("agreed on %s", c.Version())
+				}
+				converse(t, w, c)
+			})
+		}
+	}
+}
+
+// converse tries what needs each direction.
+func converse(t *testing.T, w *site, c *mcp.Client) {
+	changed := make(chan mcp.Change, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	result, err := c.CallTool(ctx, "calculator/add", map[string]int{"a": 40, "b": 2}, nil)
+	if err != nil || result.Text() != "42" {
+		t.Errorf("add: %v, %v", result, err)
+	}
+	steps := ""
+	result, err = c.CallTool(ctx, "count", map[string]int{"to": 3}, &mcp.CallOptions{Progress: func(p mcp.Progress) { steps += fmt.Sprint(p.Progress, " ") }})
+	if err != nil || result.Text() != "counted" || steps != "1 2 3 " {
+		t.Errorf("count: %v, %v, progress %q", result, err, steps)
+	}
+	result, err = c.CallTool(ctx, "book", struct{}{}, nil)
+	switch {
+	case err != nil:
+		t.Errorf("book: %v", err)
+	case c.Version().HasElicitation() && result.Text() != mcp.ActionAccept:
+		t.Errorf("book: %q", result.Text())
+	case !c.Version().HasElicitation() && !result.IsError:
+		t.Errorf("book asked a client that knows no questions: %q", result.Text())
+	}
+	listening := make(chan error, 1)
+	go func() {
+		listening <- c.Listen(ctx, mcp.Filter{ToolsListChanged: true}, func(what mcp.Change) error { changed <- what; return nil })
+	}()
+	if what := within(t, changed); what.Method != mcp.NotifyAcknowledged {
+		t.Errorf("listen began with %v", what)
+	}
+	w.mcp.RemoveTools("region")
+	if what := within(t, changed); what.Method != mcp.NotifyToolsChanged {
+		t.Errorf("heard of %v", what)
+	}
+	cancel()
+	<-listening
+	go func() { _, _ = c.CallTool(t.Context(), "wait", struct{}{}, nil) }() // ends with the client
+	within(t, w.started)
+	if err := c.Close(); err != nil {
+		t.Logf("close: %v", err)
+	}
+	if err := within(t, w.ended); err == nil {
+		t.Error("the handler went on without its client")
+	}
+}
