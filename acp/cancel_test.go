@@ -1,0 +1,187 @@
+package acp_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+func TestCancel(t *testing.T) {
+	s := newStage(t, nil)
+	c := s.connect(nil)
+	t.Run("while it works", func(t *testing.T) {
+		run := must(t)(c.Start(t.Context(), ask("wait", "x")))
+		eventually(t, s.begun)
+		start := time.Now()
+		if got := must(t)(c.Cancel(t.Context(), run.ID)); got.Status != acp.RunCancelling || got.AwaitRequest != nil {
+			t.Errorf("%+v", got)
+		}
+		if cause := eventually(t, s.ended); !errors.Is(cause, acp.ErrCancelled) {
+			t.Errorf("cause %v", cause)
+		}
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Errorf("the agent heard of it after %v", took)
+		}
+		if got := s.settle(run.ID); got.Status != acp.RunCancelled || got.FinishedAt.IsZero() || got.Error != nil {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("while it awaits", func(t *testing.T) {
+		run := must(t)(c.Run(t.Context(), ask("ask", "x")))
+		if got := must(t)(c.Cancel(t.Context(), run.ID)); got.Status != acp.RunCancelling || got.AwaitRequest != nil {
+			t.Errorf("%+v", got)
+		}
+		for got := range statuses(t, s, run.ID) {
+			if got == acp.RunAwaiting {
+				t.Error("it awaits again")
+			}
+		}
+		if _, err := c.Resume(t.Context(), run.ID, acp.Answer(acp.Text("y"))); !errors.Is(err, acp.ErrNotAwaiting) {
+			t.Errorf("resume: %v", err)
+		}
+	})
+	t.Run("of its own stream, on the same connection", func(t *testing.T) {
+		var events []acp.Event
+		note := record(t, &events)
+		run := must(t)(c.Stream(t.Context(), ask("wait", "x"), func(e acp.Event) error {
+			if e.Type == acp.EventRunInProgress {
+				must(t)(c.Cancel(t.Context(), e.Run.ID))
+			}
+			return note(e)
+		}))
+		if run.Status != acp.RunCancelled || typesOf(events) != "run.created run.in-progress run.cancelled" {
+			t.Errorf("%+v %s", run, typesOf(events))
+		}
+	})
+	t.Run("of what is over", func(t *testing.T) {
+		run := must(t)(c.Run(t.Context(), ask("echo", "x")))
+		_, err := c.Cancel(t.Context(), run.ID)
+		var rpc *jsonrpc.Error
+		if !errors.Is(err, acp.ErrOver) || !errors.As(err, &rpc) || rpc.Code != -32002 {
+			t.Error(err)
+		}
+		if got := must(t)(c.Status(t.Context(), run.ID)); got.Status != acp.RunCompleted {
+			t.Errorf("%+v", got)
+		}
+		if _, err := c.Cancel(t.Context(), uuid1); !errors.Is(err, acp.ErrNotFound) {
+			t.Error(err)
+		}
+	})
+}
+
+// statuses follows a run to its end.
+func statuses(t *testing.T, s *stage, id string) func(func(acp.RunStatus) bool) {
+	return func(yield func(acp.RunStatus) bool) {
+		for {
+			run := s.settle(id)
+			if !yield(run.Status) || run.Status.Terminal() {
+				return
+			}
+		}
+	}
+}
+
+// An agent that does not look at its context stays cancelling, and what it says is not taken; twice is as good as once.
+func TestCancelOfAStubbornAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, nil)
+		var said, asked error
+		s.add("stubborn", func(_ context.Context, j *acp.Job) error {
+			time.Sleep(time.Minute)
+			said = j.Say(context.Background(), "too late")
+			_, asked = j.Await(context.Background(), acp.UserMessage(acp.Text("?")))
+			return nil
+		})
+		c := s.local()
+		run := must(t)(c.Start(t.Context(), ask("stubborn", "x")))
+		synctest.Wait()
+		for range 2 {
+			if got := must(t)(c.Cancel(t.Context(), run.ID)); got.Status != acp.RunCancelling {
+				t.Errorf("%+v", got)
+			}
+		}
+		if got := must(t)(c.Status(t.Context(), run.ID)); got.Status != acp.RunCancelling {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		got := must(t)(c.Status(t.Context(), run.ID))
+		if got.Status != acp.RunCancelled || len(got.Output) != 0 || !errors.Is(said, acp.ErrCancelled) || !errors.Is(asked, acp.ErrCancelled) {
+			t.Errorf("%+v, Say %v, Await %v", got, said, asked)
+		}
+	})
+}
+
+// A cancel does not stand in line behind the streams of its own connection, however many there are.
+func TestCancelOvertakesStreams(t *testing.T) {
+	s := newStage(t, nil)
+	const streams = 256 // as many as one conversation may have running
+	c := s.connect(nil)
+	var all sync.WaitGroup
+	for range streams {
+		all.Go(func() {
+			run, err := c.Stream(t.Context(), ask("wait", "x"), func(acp.Event) error { return nil })
+			if err != nil || run.Status != acp.RunCancelled {
+				t.Errorf("%+v, %v", run, err)
+			}
+		})
+	}
+	jobs := make([]*acp.Job, streams)
+	for i := range jobs {
+		jobs[i] = eventually(t, s.begun)
+	}
+	var took []time.Duration
+	for _, j := range jobs {
+		start := time.Now()
+		must(t)(c.Cancel(t.Context(), j.ID()))
+		if cause := eventually(t, s.ended); !errors.Is(cause, acp.ErrCancelled) {
+			t.Error(cause)
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	t.Logf("median %v, nine of ten within %v, all within %v", took[streams/2], took[streams*9/10], took[streams-1])
+	if took[streams*9/10] > 100*time.Millisecond { // a machine with other things to do may hold up a few
+		t.Error("agents heard of it later than 100 ms")
+	}
+	all.Wait()
+}
+
+// Whoever cancels, answers, speaks and goes at the same moment: each run ends once, in a way that its events tell.
+func TestRaces(t *testing.T) {
+	s := newStage(t, nil)
+	c := s.connect(nil)
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			run, err := c.Run(t.Context(), ask("ask", "x"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var two sync.WaitGroup
+			two.Go(func() { _, _ = c.Resume(t.Context(), run.ID, acp.Answer(acp.Text("y"))) })
+			if i%2 == 0 {
+				two.Go(func() { _, _ = c.Cancel(t.Context(), run.ID) })
+			}
+			two.Wait()
+			got := s.settle(run.ID)
+			for !got.Status.Terminal() {
+				got = s.settle(run.ID)
+			}
+			events, err := c.Events(t.Context(), run.ID, 0)
+			last := events[len(events)-1]
+			if err != nil || last.Run == nil || last.Run.Status != got.Status || string(last.Type) != "run."+string(got.Status) {
+				t.Errorf("%s, %+v", typesOf(events), got)
+			}
+		})
+	}
+	all.Wait()
+}
