@@ -32,7 +32,7 @@ var known = oauth.VerifierFunc(func(_ context.Context, token string) (*oauth.Ide
 var inner = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	i := oauth.IdentityOf(r.Context())
-	_, _ = io.WriteString(w, i.Subject+" authorization="+r.Header.Get("Authorization")+" "+resp.body)
+	_, _ = io.WriteString(w, i.Subject+" authorization="+r.Header.Get("Authorization")+" "+string(body))
 })
 
 func newGuard(t *testing.T, change func(*oauth.ProtectOptions)) *oauth.Guard {
