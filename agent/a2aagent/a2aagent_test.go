@@ -33,7 +33,19 @@ func serve(t *testing.T, a *agent.Agent, v a2a.Version) *a2a.Client {
 }
 
 func TestSeam(t *testing.T) {
-	agenttest.Run(t, agenttest.Abilities{Sessions: true, Attach: true, Later: true, IDs: true, Streams: true}, func(t *testing.T, a *agent.Agent) *agent.Client {
-		return a2aagent.Client(serve(t, a, a2a.V10), nil)
-	})
+	for _, v := range a2a.Versions() {
+		t.Run(v.String(), func(t *testing.T) {
+			agenttest.Run(t, agenttest.Abilities{Sessions: true, Attach: true, Later: true, IDs: true, Streams: true}, func(t *testing.T, a *agent.Agent) *agent.Client {
+				var about *a2a.AgentCard
+				if v == a2a.V03 { // which has no way to the card but HTTP
+					card := a2aagent.Card(&a.Card)
+					var err error
+					if about, err = a2a.ParseCard(a2a.EncodeCard(&card, true)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return a2aagent.Client(serve(t, a, v), about)
+			})
+		})
+	}
 }

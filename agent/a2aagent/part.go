@@ -6,9 +6,11 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// beside is what a part of this protocol has no field for.
+// beside is what a part of this protocol has no field for, in v0.3 at least.
 type beside struct {
-	Name string `json:"name"` // where there is no artifact that has it
+	Name      string `json:"name,omitzero"`      // where there is no artifact that has it
+	MediaType string `json:"mediaType,omitzero"` // of text
+	Bare      bool   `json:"bare,omitzero"`      // data that is no object, which v0.3 wraps into one
 }
 
 // partTo writes a part. The name is the artifact's, and written only where there is none.
@@ -24,8 +26,15 @@ func partTo(p agent.Part, named bool) a2a.Part {
 	default:
 		out.Kind, out.Text = a2a.KindText, p.Text
 	}
-	if named && p.Name != "" {
-		out.Metadata = out.Metadata.With(agent.MetaPart, beside{p.Name})
+	rest := beside{Bare: out.Kind == a2a.KindData && out.Data[0] != '{'}
+	if named {
+		rest.Name = p.Name
+	}
+	if out.Kind == a2a.KindText {
+		rest.MediaType = p.MediaType
+	}
+	if rest != (beside{}) {
+		out.Metadata = out.Metadata.With(agent.MetaPart, rest)
 	}
 	return out
 }
@@ -53,6 +62,13 @@ func partFrom(p a2a.Part) agent.Part {
 		var own beside
 		if key == agent.MetaPart && value.Decode(&own) == nil {
 			out.Name = own.Name
+			if own.MediaType != "" {
+				out.MediaType = own.MediaType
+			}
+			var wrapped map[string]jsonrpc.Raw
+			if own.Bare && out.JSON.Decode(&wrapped) == nil && len(wrapped) == 1 && wrapped["value"] != nil {
+				out.JSON = wrapped["value"]
+			}
 			continue
 		}
 		out.Metadata = out.Metadata.With(key, value)
