@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -30,6 +32,9 @@ type AgentOptions struct {
 	CloseSession  func(ctx context.Context, s *Session) error
 	DeleteSession func(ctx context.Context, e *Editor, sessionID string) error
 	ListSessions  func(ctx context.Context, e *Editor, p *ListSessionsParams) (*ListSessionsResult, error)
+
+	// Ended is called once for each session that is over: closed, deleted, or its connection gone, whose turn has ended by then. Nil: nothing.
+	Ended func(sessionID string)
 
 	// SetMode and SetConfigOption get what the user chose. Nil: there are no modes, no options.
 	SetMode         func(ctx context.Context, s *Session, modeID string) error
@@ -90,7 +95,9 @@ func (a *Agent) Serve(ctx context.Context, t jsonrpc.Transport) error {
 	conn.Handler, conn.Mode, conn.Cancellation = s, AgentMode, Cancellation
 	conn.NoBatch, conn.Open = true, openForAgent // no batches in this protocol
 	conn.Limits, conn.Report = a.opts.Limits, a.opts.Report
-	return conn.Serve(ctx)
+	err := conn.Serve(ctx)
+	s.over()
+	return err
 }
 
 // A side is the agent's end of one connection.
@@ -269,8 +276,22 @@ func (s *side) open(id, cwd string) (*session, error) {
 
 func (s *side) forget(id string) {
 	s.mu.Lock()
+	_, known := s.sessions[id]
 	delete(s.sessions, id)
 	s.mu.Unlock()
+	if known && s.agent.opts.Ended != nil {
+		s.agent.opts.Ended(id)
+	}
+}
+
+// over ends all sessions with their connection.
+func (s *side) over() {
+	s.mu.Lock()
+	ids := slices.Sorted(maps.Keys(s.sessions))
+	s.mu.Unlock()
+	for _, id := range ids {
+		s.forget(id)
+	}
 }
 
 // view makes what a handler sees of a session.
