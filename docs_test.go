@@ -13,7 +13,7 @@ func TestReadmeShowsExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	var code strings.Builder
-	for _, file := range []string{"examples/server/main.go", "examples/client/main.go"} {
+	for _, file := range []string{"examples/server/main.go", "examples/client/main.go", "examples/mcpserver/main.go"} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -87,6 +88,16 @@ func newServer() (*mcp.Server, error) {
 	return s, err
 }
 
+func serveHTTP(s *mcp.Server, address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	log.Printf("MCP is at http://%s/mcp", l.Addr())
+	http.Handle("/mcp", mcphttp.NewHandler(s, nil))
+	return http.Serve(l, nil)
+}
+
 func main() {
 	s, err := newServer()
 	if err != nil {
@@ -95,8 +106,7 @@ func main() {
 	if len(os.Args) == 1 {
 		err = s.Serve(context.Background(), stdio.New(nil))
 	} else {
-		http.Handle("/mcp", mcphttp.NewHandler(s, nil))
-		err = http.ListenAndServe(os.Args[1], nil)
+		err = serveHTTP(s, os.Args[1])
 	}
 	if err != nil {
 		log.Fatal(err)
