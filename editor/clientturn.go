@@ -233,3 +233,10 @@ func (c *Client) report(what string, err error) {
 		c.opts.Report(what, err)
 	}
 }
+
+// Knows reports whether a session was begun, loaded or resumed by this client, and not closed.
+func (c *Client) Knows(sessionID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessions[sessionID] != nil
+}

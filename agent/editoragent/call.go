@@ -1,0 +1,331 @@
+package editoragent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/editor"
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// ClientOptions tune [Connect].
+type ClientOptions struct {
+	// Editor is what the client does for the agent beside answering questions, such as files and terminals. Its Permission and Elicit are not
+	// used: who started the run is asked.
+	Editor editor.ClientOptions
+
+	// Info is how the client presents itself. Empty means parley.
+	Info editor.Implementation
+
+	// CWD is where new sessions work; absolute. Empty means "/".
+	CWD string
+
+	// MCPServers are what the agent is to use in new sessions.
+	MCPServers []editor.MCPServer
+}
+
+// Connect makes a client of the agent at the other end of t, which it owns.
+func Connect(ctx context.Context, t jsonrpc.Transport, o *ClientOptions) (*agent.Client, error) {
+	if o == nil {
+		o = &ClientOptions{}
+	}
+	l := &link{opts: *o, runs: map[string]*follower{}}
+	if l.opts.CWD == "" {
+		l.opts.CWD = "/"
+	}
+	if l.opts.Info.Name == "" {
+		l.opts.Info = editor.Implementation{Name: "parley", Version: "0"}
+	}
+	eo := o.Editor
+	eo.Permission, eo.Elicit, eo.ElicitURL = l.permission, l.elicit, true
+	if eo.OnElicitationDone == nil {
+		eo.OnElicitationDone = func(string) {}
+	}
+	c, err := editor.Connect(ctx, t, l.opts.Info, &eo)
+	if err != nil {
+		return nil, err
+	}
+	l.client = c
+	return &agent.Client{Link: l}, nil
+}
+
+type link struct {
+	opts   ClientOptions
+	client *editor.Client
+
+	mu   sync.Mutex // guards what follows
+	runs map[string]*follower
+}
+
+func (l *link) Close() error { return l.client.Close() }
+
+// Agents tells of the one that there is.
+func (l *link) Agents(context.Context) ([]agent.Card, error) {
+	in := l.client.Agent()
+	var c agent.Card
+	rest := in
+	if in.Meta.Get(agent.MetaCard, &c) {
+		rest.Meta = nil
+		for key, value := range in.Meta {
+			if key != agent.MetaCard {
+				rest.Meta = rest.Meta.With(key, value)
+			}
+		}
+	} else if in.AgentInfo != nil {
+		c.Name, c.Title, c.Version = in.AgentInfo.Name, in.AgentInfo.Title, in.AgentInfo.Version
+	}
+	c.Metadata = c.Metadata.With("editor/initialize", rest)
+	return []agent.Card{c}, nil
+}
+
+// session begins a conversation, or goes on with one.
+func (l *link) session(ctx context.Context, id string) (string, error) {
+	if id == "" {
+		s, err := l.client.NewSession(ctx, &editor.NewSessionParams{CWD: l.opts.CWD, MCPServers: l.opts.MCPServers})
+		if err != nil {
+			return "", err
+		}
+		return s.SessionID, nil
+	}
+	if l.client.Knows(id) {
+		return id, nil
+	}
+	p := &editor.LoadSessionParams{SessionID: id, CWD: l.opts.CWD, MCPServers: l.opts.MCPServers}
+	_, err := l.client.ResumeSession(ctx, p)
+	if errors.Is(err, editor.ErrNotSupported) {
+		_, err = l.client.LoadSession(ctx, p, func(*editor.Update) error { return nil })
+	}
+	if err != nil {
+		return "", fmt.Errorf("editoragent: session %.64q: %w", id, err)
+	}
+	return id, nil
+}
+
+// Do does one turn, and another for each question that the agent ends a turn with. The name of the agent is not looked at: there is one.
+func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*agent.Result, error) {
+	if req.Run != "" {
+		return nil, agent.ErrNoAttach
+	}
+	id, err := l.session(ctx, req.Session)
+	if err != nil {
+		return nil, err
+	}
+	f := &follower{link: l, ctx: ctx, caller: c, session: id}
+	l.mu.Lock()
+	if l.runs[id] != nil {
+		l.mu.Unlock()
+		return nil, editor.ErrBusy
+	}
+	l.runs[id] = f
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.runs, id)
+		l.mu.Unlock()
+	}()
+	if err := c.Tell(ctx, agent.Event{Kind: agent.EventStarted, Session: id}); err != nil {
+		return nil, err
+	}
+	p := &editor.PromptParams{SessionID: id}
+	p.Prompt, p.Meta = promptTo(req.Input)
+	if req.Metadata != nil {
+		p.Meta = p.Meta.With(agent.MetaRequest, req.Metadata)
+	}
+	return f.follow(p)
+}
+
+// Attach has what was said in a session told again; id is the session's.
+func (l *link) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Result, error) {
+	if !l.client.Agent().AgentCapabilities.LoadSession {
+		return nil, agent.ErrNoAttach
+	}
+	f := &follower{link: l, ctx: ctx, caller: c, session: id}
+	if _, err := l.client.LoadSession(ctx, &editor.LoadSessionParams{SessionID: id, CWD: l.opts.CWD, MCPServers: l.opts.MCPServers}, f.update); err != nil {
+		return nil, err
+	}
+	return &agent.Result{State: agent.Completed, Session: id}, nil
+}
+
+// run returns who started what goes on in a session.
+func (l *link) run(session string) *follower {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.runs[session]
+}
+
+// permission asks whoever started the run. Who has no answer says no.
+func (l *link) permission(ctx context.Context, p *editor.PermissionParams) (*editor.PermissionResult, error) {
+	f := l.run(p.SessionID)
+	if f == nil {
+		return nil, nil // which says no
+	}
+	q := questionOfTool(p)
+	a, err := f.caller.Ask(ctx, q)
+	if err != nil {
+		f.unanswered(err, q)
+		return nil, nil
+	}
+	if q.Settle(a); a.Option == "" {
+		return nil, nil
+	}
+	out := editor.Select(a.Option)
+	out.Meta = out.Meta.With(agent.MetaAnswer, a)
+	return out, nil
+}
+
+// elicit does the same with a form.
+func (l *link) elicit(ctx context.Context, p *editor.ElicitParams) (*editor.ElicitResult, error) {
+	f := l.run(p.SessionID)
+	if f == nil {
+		return &editor.ElicitResult{Action: editor.ActionCancel}, nil
+	}
+	q := questionOfForm(p)
+	a, err := f.caller.Ask(ctx, q)
+	if err != nil {
+		f.unanswered(err, q)
+		return &editor.ElicitResult{Action: editor.ActionCancel}, nil
+	}
+	return fill(p, a), nil
+}
+
+// A follower is one run, as its caller hears of it.
+type follower struct {
+	link    *link
+	ctx     context.Context // the caller's
+	caller  agent.Caller
+	session string
+
+	mu  sync.Mutex // guards what follows
+	why error      // a question that nobody answered
+}
+
+func (f *follower) unanswered(err error, q *agent.Question) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.why == nil && f.ctx.Err() == nil {
+		f.why = fmt.Errorf("editoragent: %w: %.200q", err, q.Text)
+	}
+}
+
+// update hears one update.
+func (f *follower) update(u *editor.Update) error {
+	e := agent.Event{Kind: agent.EventOther}
+	var p agent.Progress
+	var flag bool
+	switch {
+	case u.Kind == editor.AgentMessageChunk && u.Chunk != nil:
+		if u.Chunk.Meta.Get(agent.MetaResult, &flag) || u.Chunk.Meta.Get(agent.MetaQuestion, &flag) {
+			return nil // the end of the turn says it too
+		}
+		e.Kind, e.Parts, e.Message = agent.EventOutput, []agent.Part{blockFrom(u.Chunk.Content)}, u.Chunk.MessageID
+		u.Chunk.Meta.Get(agent.MetaEvent, &e.Metadata)
+	case u.Tool != nil && u.Tool.ID == progressID && u.Tool.Meta[agent.MetaProgress] != nil:
+		if string(u.Tool.Meta[agent.MetaProgress]) == "null" {
+			return nil // it is over
+		}
+		if !u.Tool.Meta.Get(agent.MetaProgress, &p) {
+			return nil
+		}
+		e.Kind, e.Progress = agent.EventProgress, &p
+		u.Tool.Meta.Get(agent.MetaEvent, &e.Metadata)
+	case u.Plan != nil:
+		e.Kind, e.Progress = agent.EventProgress, planned(u.Plan)
+		e.Metadata = e.Metadata.With(metaUpdate, u)
+	case u.Info != nil && u.Info.Meta.Get(agent.MetaEvent, &e.Metadata):
+	default:
+		e.Metadata = e.Metadata.With(metaUpdate, u)
+	}
+	return f.caller.Tell(f.ctx, e)
+}
+
+// planned reads from a plan how far the agent is: how many steps are done, and which comes now.
+func planned(p *editor.Plan) *agent.Progress {
+	out := &agent.Progress{Total: float64(len(p.Entries))}
+	for _, step := range p.Entries {
+		switch {
+		case step.Status == editor.StatusCompleted:
+			out.Done++
+		case step.Status == editor.StatusInProgress && out.Message == "":
+			out.Message = step.Content
+		}
+	}
+	return out
+}
+
+// follow does turns until the run is over.
+func (f *follower) follow(p *editor.PromptParams) (*agent.Result, error) {
+	for {
+		end, err := f.link.client.Prompt(f.ctx, p, f.update)
+		f.mu.Lock()
+		why := f.why
+		f.mu.Unlock()
+		switch {
+		case why != nil:
+			return nil, why
+		case end != nil && end.StopReason == editor.Cancelled:
+			return &agent.Result{State: agent.Cancelled, Session: f.session}, nil
+		case err != nil:
+			return f.failed(err)
+		}
+		var q agent.Question
+		if !end.Meta.Get(agent.MetaQuestion, &q) {
+			return f.result(end), nil
+		}
+		a, err := f.caller.Ask(f.ctx, &q)
+		if err != nil {
+			if f.ctx.Err() != nil {
+				err = context.Cause(f.ctx)
+			}
+			_ = f.link.client.CloseSession(context.WithoutCancel(f.ctx), f.session) // nobody will come back to it
+			if f.ctx.Err() != nil {
+				return &agent.Result{State: agent.Cancelled, Session: f.session}, nil
+			}
+			return nil, fmt.Errorf("editoragent: %w: %.200q", err, q.Text)
+		}
+		p = &editor.PromptParams{SessionID: f.session, Prompt: blocksTo(a.Parts)}
+		if len(p.Prompt) == 0 {
+			p.Prompt = []editor.Content{editor.Text(a.Text())}
+		}
+		p.Meta = p.Meta.With(agent.MetaAnswer, a)
+	}
+}
+
+// failed reads the error that ended a turn. Only an internal one is the agent's own failure.
+func (f *follower) failed(err error) (*agent.Result, error) {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code != jsonrpc.CodeInternalError {
+		return nil, err
+	}
+	r := &agent.Result{State: agent.Failed, Session: f.session, Text: e.Message}
+	var data map[string]agent.Result
+	if e.Data != nil && e.Data.Decode(&data) == nil && data[agent.MetaResult].State != "" {
+		own := data[agent.MetaResult]
+		r.State, r.Metadata = own.State, own.Metadata
+	} else if e.Data != nil {
+		r.Metadata = r.Metadata.With("editor/error", e)
+	}
+	return r, nil
+}
+
+// result reads how a turn ended.
+func (f *follower) result(end *editor.PromptResult) *agent.Result {
+	r := &agent.Result{State: agent.Completed, Session: f.session}
+	var own agent.Result
+	switch {
+	case end.Meta.Get(agent.MetaResult, &own):
+		r.State, r.Text, r.Metadata = own.State, own.Text, own.Metadata
+	case end.StopReason == editor.Refusal:
+		r.State, r.Text = agent.Rejected, "The agent refused."
+	case end.StopReason != editor.EndTurn:
+		r.Metadata = r.Metadata.With("editor/stopReason", string(end.StopReason))
+	}
+	for key, value := range end.Meta {
+		if key != agent.MetaResult {
+			r.Metadata = r.Metadata.With(unknown+key, value)
+		}
+	}
+	return r
+}
