@@ -642,3 +642,20 @@ func TestNoGrant(t *testing.T) {
 		t.Errorf("asked %v", got)
 	}
 }
+
+// TestRejected: a new token that the server does not take is not asked for again and again, and is not kept.
+func TestRejected(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	w.page("/mcp", func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		rw.WriteHeader(401)
+	})
+	for range 2 {
+		if _, _, err := post(t, w.client(t, u), "{}"); !errors.Is(err, oauth.ErrRejected) {
+			t.Errorf("%v", err)
+		}
+	}
+	if n := w.count("POST /token"); n != 2 {
+		t.Errorf("%d tokens for 2 clients", n)
+	}
+}

@@ -110,10 +110,11 @@ func (g *Code) Token(ctx context.Context, ask *Ask) (*Token, error) {
 	if ask.key != nil {
 		query.Set("dpop_jkt", ask.key.Thumbprint()) // the code is then of use to nobody else (RFC 9449, section 10)
 	}
-	ask.withScopes(query)
-	if slices.Contains(ask.Scopes, ScopeOffline) {
-		query.Set("prompt", "consent") // OpenID Connect Core 1.0, section 11
+	if !ask.client.NoOffline && slices.Contains(server.ScopesSupported, ScopeOffline) {
+		ask.Scopes = addScopes(ask.Scopes, ScopeOffline) // only where there are some (MCP 2026-07-28, Authorization)
+		query.Set("prompt", "consent")                   // OpenID Connect Core 1.0, section 11
 	}
+	ask.withScopes(query)
 	address, err := withQuery(server.AuthorizationEndpoint, query)
 	if err != nil {
 		return nil, &Error{Op: op, Err: err}

@@ -240,7 +240,7 @@ func (c *Client) grant(ctx context.Context, challenges []Challenge, used *sessio
 }
 
 // scopes are what to ask for (MCP 2025-11-25, Scope Selection Strategy): what the challenge names, else all that the resource has, else
-// nothing; with what the last token from there was good for (MCP 2026-07-28); and a refresh token only where there are some.
+// nothing; with what the last token from there was good for (MCP 2026-07-28). Whether to ask for a refresh token is the grant's to say.
 func (c *Client) scopes(challenges []Challenge, used *session, p *place) []string {
 	var list []string
 	challenge, _ := find(challenges)
@@ -257,11 +257,7 @@ func (c *Client) scopes(challenges []Challenge, used *session, p *place) []strin
 	case p.resource != nil:
 		list = addScopes(list, p.resource.ScopesSupported...)
 	}
-	list = slices.DeleteFunc(slices.Clone(list), func(name string) bool { return name == ScopeOffline })
-	if _, user := c.Grant.(*Code); user && !c.NoOffline && slices.Contains(p.server.ScopesSupported, ScopeOffline) {
-		list = addScopes(list, ScopeOffline)
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return name == ScopeOffline })
 }
 
 // bindingKey returns the key that the token is to be bound to, nil for a bearer token.
