@@ -68,7 +68,7 @@ func TestClientAnswers(t *testing.T) {
 	}
 	code := func(code int64) func(error) bool {
 		return func(err error) bool {
-			e, ok := err.(*jsonrpc.Error) //nolint:errorlint // itself, not wrapped: it is the server's answer
+			e, ok := err.(*jsonrpc.Error) // itself, not wrapped: it is the server's answer
 			return ok && e.Code == code
 		}
 	}

@@ -175,7 +175,9 @@ func answering(a *answer, r *asked) {
 	}
 }
 
-func result(id, value string) string { return `{"jsonrpc":"2.0","result":` + value + `,"id":` + id + `}` }
+func result(id, value string) string {
+	return `{"jsonrpc":"2.0","result":` + value + `,"id":` + id + `}`
+}
 
 func event(data string) string { return "data: " + data + "\n\n" }
 

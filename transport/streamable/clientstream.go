@@ -224,7 +224,7 @@ func (c *Client) listen(ctx context.Context, session string, asked chan struct{}
 	defer first()
 	place := clientPlace{retry: -1}
 	for {
-		answer, err := c.get(ctx, session, place.last)
+		answer, err := c.get(ctx, session, place.last) //nolint:bodyclose // hear does it
 		first()
 		if err == nil {
 			err = c.hear(ctx, answer.Body, &place)
