@@ -158,7 +158,7 @@ func subscribed(ctx context.Context, t *testing.T, c *mcp.Client) {
 		}
 		return nil
 	})
-	if err != enough { //nolint:errorlint // the very value
+	if err != enough {
 		t.Errorf("listen ended with %v", err)
 	}
 }

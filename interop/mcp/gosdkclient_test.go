@@ -1,3 +1,4 @@
+//nolint:staticcheck // what the SDK calls deprecated is in the protocol, and is tested as long as it is
 package mcp_test
 
 import (

@@ -35,13 +35,12 @@ func within(t *testing.T) context.Context {
 type host struct {
 	t *testing.T
 
-	mu      sync.Mutex
-	forms   []mcp.Elicitation
-	logs    []string
-	changes chan mcp.Change
+	mu    sync.Mutex
+	forms []mcp.Elicitation
+	logs  []string
 }
 
-func newHost(t *testing.T) *host { return &host{t: t, changes: make(chan mcp.Change, 100)} }
+func newHost(t *testing.T) *host { return &host{t: t} }
 
 func (h *host) options() mcp.ClientOptions {
 	return mcp.ClientOptions{
@@ -65,29 +64,8 @@ func (h *host) options() mcp.ClientOptions {
 			defer h.mu.Unlock()
 			h.logs = append(h.logs, string(p.Data))
 		},
-		OnChange: func(ch mcp.Change) {
-			select {
-			case h.changes <- ch:
-			default:
-			}
-		},
 		CheckResults: true,
 		Report:       func(what string, err error) { h.t.Logf("client: %s: %v", what, err) },
-	}
-}
-
-// sees waits for a change.
-func (h *host) sees(ctx context.Context, method string) {
-	h.t.Helper()
-	for {
-		select {
-		case ch := <-h.changes:
-			if ch.Method == method {
-				return
-			}
-		case <-ctx.Done():
-			h.t.Fatalf("no %s came", method)
-		}
 	}
 }
 

@@ -147,7 +147,7 @@ func (s service) grow(ctx context.Context, t *testing.T, c *mcp.Client) {
 		}
 		return enough
 	})
-	if err != enough { //nolint:errorlint // the very value
+	if err != enough {
 		t.Errorf("listen ended with %v", err)
 	}
 	if names := s.tools(ctx, t, c); !slices.Contains(names, "grown") {
