@@ -77,7 +77,9 @@ func (s *scene) call(ctx context.Context, tool string, arguments any) error {
 }
 
 // withToken is what all scenarios of auth/ want of the conversation itself.
-func withToken(ctx context.Context, s *scene) error { return call("test-tool", jsonrpc.Raw(`{}`))(ctx, s) }
+func withToken(ctx context.Context, s *scene) error {
+	return call("test-tool", jsonrpc.Raw(`{}`))(ctx, s)
+}
 
 func requestState(ctx context.Context, s *scene) error {
 	if err := list(ctx, s); err != nil {
