@@ -36,6 +36,11 @@ calculator/* compute exactly. weather/get_forecast knows the sun over fifty citi
 book-table books a table and asks the user when the wanted time is full; table://bookings shows what is booked.
 kitchen/* take their time: cook reports progress, bake may run as a task. about/client describes the client that asks.`
 
+// face is the server's icon: two speech bubbles, one for each side.
+const face = "data:image/svg+xml," +
+	"%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' stroke='%230b7285' stroke-width='2'%3E" +
+	"%3Cpath d='M3 4h12v8H8l-3 3v-3H3z'/%3E%3Cpath d='M18 9h3v8h-2v3l-3-3H9v-2'/%3E%3C/svg%3E"
+
 // listTTL is how long clients may keep lists: nothing here changes often.
 const listTTL = time.Minute
 
@@ -50,6 +55,7 @@ func NewMCP(version string, o *MCPOptions) *MCP {
 		Title:       "Parley demo",
 		Version:     version,
 		Description: "A calculator, the sun over fifty cities, a restaurant's tables and a kitchen: one small service for each thing MCP can do.",
+		Icons:       []mcp.Icon{{Src: face, MIMEType: "image/svg+xml", Sizes: []string{"any"}}},
 	}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Principal:    o.Principal,

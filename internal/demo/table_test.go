@@ -223,5 +223,15 @@ func TestEverythingIsDescribed(t *testing.T) {
 	}
 }
 
+// Icons came with 2025-11-25. Older clients see them too, as a member that they do not know.
+func TestIcons(t *testing.T) {
+	for _, v := range []mcp.Version{mcp.V20251125, mcp.V20260728} {
+		info := connect(t, newMCP(t), v, nil).ServerInfo()
+		if len(info.Icons) != 1 || !strings.HasPrefix(info.Icons[0].Src, "data:image/svg+xml,") {
+			t.Errorf("%s: icons %v", v, info.Icons)
+		}
+	}
+}
+
 // decodeLoosely reads what has other members too.
 func decodeLoosely(text jsonrpc.Raw, v any) error { return json.Unmarshal(text, v) }
