@@ -232,3 +232,57 @@ func FuzzEventID(f *testing.F) {
 		}
 	})
 }
+
+// TestSlowReader: whoever does not read holds up its own handler for the time of one write, and nobody else; then it has to come back.
+func TestSlowReader(t *testing.T) {
+	p := newProtocol()
+	s := p.server()
+	s.WriteTimeout = 300 * time.Millisecond
+	s.MaxEvents = 1 << 20
+	spoken := make(chan error, 1)
+	p.Add("shout", jsonrpc.PeerFunc(func(ctx context.Context, peer jsonrpc.Peer, _ struct{}) (string, error) {
+		text := []string{strings.Repeat("x", 100_000)}
+		for range 400 { // far more than the kernel takes in
+			if err := peer.Notify(ctx, "tick", text); err != nil {
+				spoken <- err
+				return "", err
+			}
+		}
+		spoken <- nil
+		return "done", nil
+	}))
+	web := serve(t, s)
+	session := begin(t, web)
+	n := <-p.begun
+	slow := do(t, web, "POST", `{"jsonrpc":"2.0","method":"shout","id":1}`, session)
+	for i := range 20 {
+		if got := raw(t, web, post(echo("1", "[1]"), both, session)); !strings.HasPrefix(got, "HTTP/1.0 200 ") {
+			t.Fatalf("request %d beside it: got %q", i, got)
+		}
+	}
+	select {
+	case err := <-spoken:
+		if err != nil {
+			t.Errorf("the handler: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the handler is held up for ever")
+	}
+	n.mu.Lock()
+	if n.bytes > 2*4<<20+200_000 {
+		t.Errorf("%d bytes are kept", n.bytes)
+	}
+	n.mu.Unlock()
+	last, read := "", 0
+	for {
+		e, err := slow.Next()
+		if err != nil {
+			break
+		}
+		last = e.ID
+		read++
+	}
+	if read == 0 || read > 399 {
+		t.Errorf("%d events came, the last is %q", read, last)
+	}
+}
