@@ -643,7 +643,7 @@ func TestNoGrant(t *testing.T) {
 	}
 }
 
-// TestRejected: a new token that the server does not take is not asked for again and again, and is not kept.
+// TestRejected: a new token that the server does not take is not asked for again and again.
 func TestRejected(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	w.page("/mcp", func(rw http.ResponseWriter, _ *http.Request) {
