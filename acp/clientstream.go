@@ -38,8 +38,8 @@ type streaming struct {
 
 // take is called with each notification.
 func (t *streaming) take(req *jsonrpc.Request) error {
-	if req.Method != NotifyRunEvent {
-		return nil
+	if req.Method != NotifyRunEvent || t.refused != nil {
+		return t.refused
 	}
 	var in RunEvent
 	if err := req.Params.Decode(&in); err != nil {
@@ -66,14 +66,14 @@ func (c *Client) stream(ctx context.Context, t *streaming, method string, params
 	for tries := 0; ; tries++ {
 		var out Run
 		err := c.do(ctx, &jsonrpc.Item{Method: method, Params: params, Result: &out, On: t.take})
+		if t.refused != nil { // also when the answer was there before it
+			return nil, t.refused
+		}
 		if err == nil {
 			return &out, nil
 		}
 		if t.moved {
 			tries, wait, t.moved = 0, firstWait, false
-		}
-		if t.refused != nil {
-			return nil, t.refused
 		}
 		if tries >= c.opts.Rejoin || t.last <= 0 || t.id == "" || !canRejoin(ctx, err) {
 			return nil, err
