@@ -281,6 +281,9 @@ func (c *Client) Open(ctx context.Context, link Link) error {
 	return nil
 }
 
+// errNoDiscovery is an answer to server/discover from a server that answers anything to everything, as some old ones do.
+var errNoDiscovery = errors.New("mcp: server/discover names no versions")
+
 // discover asks a server what it speaks, and returns the version to go on with, which is a legacy one when there is no other.
 func (c *Client) discover(ctx context.Context, v Version) (Version, error) {
 	for range 2 {
@@ -305,6 +308,9 @@ func (c *Client) discover(ctx context.Context, v Version) (Version, error) {
 		}
 		if err := raw.Decode(&d); err != nil {
 			return 0, fmt.Errorf("mcp: server/discover: %w", err)
+		}
+		if d.SupportedVersions == nil {
+			return 0, errNoDiscovery
 		}
 		best := c.common(d.SupportedVersions)
 		if best == 0 {

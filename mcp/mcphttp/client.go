@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -127,11 +128,8 @@ func giveUp(err error) bool {
 		}
 		return false
 	}
-	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return false
-	}
-	// What is left is garbage for an answer, silence, and that nobody could be asked.
-	return !errors.Is(err, jsonrpc.ErrBadResponse) && !errors.Is(err, jsonrpc.ErrTimeout)
+	_, unreached := errors.AsType[*url.Error](err) // what net/http, or the Transport that was given, says
+	return unreached
 }
 
 // A link carries the calls of a client, and opens the session anew when it was lost.

@@ -173,6 +173,10 @@ func TestConnectEra(t *testing.T) {
 			return scriptedAnswer{status: 500, kind: "text/html", body: "<p>"}
 		}, nil, mcp.V20251125, nil, hand},
 		{"legacy, with a page", func(*scriptedRequest) scriptedAnswer { return scriptedAnswer{kind: "text/html", body: "<p>hello"} }, nil, mcp.V20251125, nil, hand},
+		{"legacy, says yes to all", func(r *scriptedRequest) scriptedAnswer { return scriptedResult(r, `{}`) }, nil, mcp.V20251125, nil, hand},
+		{"legacy, and breaks off", func(*scriptedRequest) scriptedAnswer {
+			return scriptedAnswer{kind: "text/event-stream", body: ": hello\n\n"}
+		}, nil, mcp.V20251125, nil, hand},
 		{"legacy only, says the modern error", func(r *scriptedRequest) scriptedAnswer {
 			return scriptedError(r, 400, `{"code":-32022,"message":"no","data":{"supported":["2025-06-18","2025-11-25"],"requested":"2026-07-28"}}`)
 		}, nil, mcp.V20251125, nil, hand},
