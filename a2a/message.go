@@ -186,7 +186,7 @@ func (p *Part) UnmarshalJSON(text []byte) error {
 		contents++
 		out.Kind, out.URL = KindURL, *in.URL
 	}
-	if in.Data != nil {
+	if in.Data != nil && (contents == 0 || string(in.Data) != "null") { // a null beside another content is one that is not there
 		contents++
 		out.Kind, out.Data = KindData, in.Data
 	}

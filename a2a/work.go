@@ -124,20 +124,19 @@ func (w *work) emitOrdered(ctx context.Context, e Event) error {
 	if err := w.s.keep(ctx, w, record{Seq: seq, Event: raw}); err != nil {
 		return err
 	}
+	if e.State().Terminal() {
+		w.s.finished(w) // before anybody can see it, so that it makes room from then on
+	}
 	w.mu.Lock()
 	e.Seq = seq
 	w.task.Apply(e)
 	w.trimLocked()
 	w.appendLocked(&logged{seq: seq, event: e, raw: raw})
 	hooks := slices.Clone(w.hooks)
-	rests := w.task.Status.State.Terminal()
 	w.signalLocked()
 	w.mu.Unlock()
 	for _, h := range hooks {
 		h.add(e, raw)
-	}
-	if rests {
-		w.s.finished(w)
 	}
 	return nil
 }
@@ -183,13 +182,13 @@ func (w *work) showOrdered(ctx context.Context) error {
 	if err := w.s.keep(ctx, w, record{Seq: 1, Event: raw, Sent: w.entry.mark()}); err != nil {
 		return err
 	}
+	w.s.list(w) // before anybody can ask for it
 	w.mu.Lock()
 	w.shown = true
 	w.appendLocked(&logged{seq: 1, event: Event{Task: &task, Seq: 1}, raw: raw})
 	hooks := slices.Clone(w.hooks)
 	w.signalLocked()
 	w.mu.Unlock()
-	w.s.list(w)
 	for _, h := range hooks {
 		h.add(Event{Task: &task, Seq: 1}, raw)
 	}
