@@ -16,7 +16,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// headerRunID names the run that an answer is about.
+// headerRunID names the run that an answer is about. It is written as the protocol spells it.
 const headerRunID = "Run-ID"
 
 // headerAfter tells that a list of events begins behind a number: servers that do not know the query "after" return all.
@@ -356,7 +356,7 @@ func (v *visit) admits(mode acp.RunMode) error {
 
 // attend answers in the way of the mode.
 func (v *visit) attend(mode acp.RunMode, run acp.Run, after int64) error {
-	v.w.Header().Set(headerRunID, run.ID)
+	v.w.Header()[headerRunID] = []string{run.ID}
 	switch mode {
 	case acp.ModeAsync:
 		return v.write(http.StatusAccepted, run)

@@ -79,7 +79,7 @@ func (v *visit) rejoin(id string, after int64) error {
 	if err != nil {
 		return err
 	}
-	v.w.Header().Set(headerRunID, id)
+	v.w.Header()[headerRunID] = []string{id}
 	if run.Status.Terminal() && len(page) == 0 {
 		v.w.WriteHeader(http.StatusNoContent)
 		return nil

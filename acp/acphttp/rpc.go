@@ -178,7 +178,7 @@ func (k *sink) stream(run string) *sse.Writer {
 	}
 	if k.events == nil {
 		if run != "" {
-			k.w.Header().Set(headerRunID, run)
+			k.w.Header()[headerRunID] = []string{run}
 		}
 		k.events = sse.NewWriter(k.w, &sse.WriterOptions{KeepAlive: k.opts.KeepAlive, Timeout: k.opts.WriteTimeout})
 	}
