@@ -72,8 +72,8 @@ type Client struct {
 	// Base carries requests to the MCP server. Nil is http.DefaultTransport.
 	Base http.RoundTripper
 
-	// AllowHosts are names that metadata may lead to although they are not public, and by http. The host of Resource is one by itself, and all
-	// loopback addresses are if it is one.
+	// AllowHosts are names that metadata may lead to although they are not public, and by http. The host of Resource is one by itself, by http only
+	// if Resource is; all loopback addresses are if it is one.
 	AllowHosts []string
 
 	// Timeout bounds one trip for a token, with a user in it or not. Zero means 5 minutes.
@@ -152,10 +152,10 @@ func (c *Client) start() error {
 			c.startErr = fmt.Errorf("oauth: Client.Resource: %w", c.startErr)
 			c.address = new(url.URL)
 		}
-		host := strings.ToLower(c.address.Hostname())
-		c.policy = &outbound.Policy{Hosts: []string{host}, Loopback: outbound.IsLoopback(host)}
+		c.policy = new(outbound.Policy)
+		c.policy.Allow(c.address)
 		for _, h := range c.AllowHosts {
-			c.policy.Hosts = append(c.policy.Hosts, strings.ToLower(h))
+			c.policy.Plain = append(c.policy.Plain, strings.ToLower(h))
 		}
 		c.web = c.policy.Client()
 		c.life, c.end = context.WithCancelCause(context.Background())
@@ -170,7 +170,9 @@ func (c *Client) start() error {
 // Close ends trips to the authorization server and waits for them. Requests under way at the MCP server are not touched.
 func (c *Client) Close() error {
 	_ = c.start() // an unusable client is closed all the same
-	c.end(ErrClosed)
+	c.mu.Lock()
+	c.end(ErrClosed) // no trip begins after this
+	c.mu.Unlock()
 	c.trips.Wait()
 	c.web.CloseIdleConnections()
 	return nil
@@ -288,11 +290,8 @@ func replay(r *http.Request) (func() (io.ReadCloser, error), error) {
 	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }, nil
 }
 
-// drop reads the little that an answer without a result holds, so that its connection can be used again.
-func drop(resp *http.Response) {
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // it is not wanted
-	resp.Body.Close()
-}
+// drop gives up an answer without reading its body: who wants a token does not wait for a server that is slow to say more.
+func drop(resp *http.Response) { resp.Body.Close() }
 
 // send sends one copy of r.
 func (c *Client) send(r *http.Request, body func() (io.ReadCloser, error), s *session) (*http.Response, error) {

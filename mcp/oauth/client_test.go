@@ -500,6 +500,55 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// TestSlowRefusal: who wants a token does not wait for the end of the answer that asks for one.
+func TestSlowRefusal(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	release := make(chan struct{})
+	defer close(release)
+	w.page("/mcp", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			w.mcp(rw, r)
+			return
+		}
+		rw.Header().Set("WWW-Authenticate", "Bearer")
+		rw.Header().Set("Content-Length", "1000")
+		rw.WriteHeader(401)
+		_ = http.NewResponseController(rw).Flush()
+		<-release
+	})
+	if status, _, err := post(t, w.client(t, u), "{}"); status != 200 {
+		t.Error(err)
+	}
+}
+
+// TestUnbound: a bearer token in place of a bound one is not used.
+func TestUnbound(t *testing.T) {
+	w, u := newWorld(t), new(user)
+	m := w.server("")
+	m["dpop_signing_alg_values_supported"] = []string{"ES256"}
+	w.document("/.well-known/oauth-authorization-server", m)
+	client := w.client(t, u)
+	client.DPoP = oauth.DPoPAlways
+	if _, _, err := post(t, client, "{}"); !errors.Is(err, oauth.ErrDPoP) {
+		t.Errorf("%v", err)
+	}
+	for name, algorithms := range map[string][]string{"others": {"RS256"}, "none": {}, "not said": nil} {
+		delete(m, "dpop_signing_alg_values_supported")
+		if algorithms != nil {
+			m["dpop_signing_alg_values_supported"] = algorithms
+		}
+		w.document("/.well-known/oauth-authorization-server", m)
+		client := w.client(t, u)
+		client.DPoP = oauth.DPoPAlways
+		if _, _, err := post(t, client, "{}"); !errors.Is(err, oauth.ErrDPoP) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(u.asked) != 1 {
+		t.Errorf("the user was asked %d times", len(u.asked))
+	}
+}
+
 // TestBody: what is sent twice is the same; what cannot be got again is kept, in bounds.
 func TestBody(t *testing.T) {
 	w, u := newWorld(t), new(user)

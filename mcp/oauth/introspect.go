@@ -55,8 +55,9 @@ func (v *Introspection) Verify(ctx context.Context, token string) (*Identity, er
 			v.startErr = errors.New("oauth: Introspection needs Endpoint, Issuer and Audience")
 			return
 		}
-		host := strings.ToLower(u.Hostname())
-		v.web = (&outbound.Policy{Hosts: []string{host}, Loopback: outbound.IsLoopback(host)}).Client()
+		policy := new(outbound.Policy)
+		policy.Allow(u)
+		v.web = policy.Client()
 	})
 	if v.startErr != nil {
 		return nil, v.startErr

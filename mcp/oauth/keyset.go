@@ -48,12 +48,10 @@ func newKeySet(issuer, address string, hosts []string) (*keySet, error) {
 		if err != nil {
 			return nil, err
 		}
-		host := strings.ToLower(u.Hostname())
-		policy.Hosts = append(policy.Hosts, host)
-		policy.Loopback = policy.Loopback || outbound.IsLoopback(host)
+		policy.Allow(u)
 	}
 	for _, h := range hosts {
-		policy.Hosts = append(policy.Hosts, strings.ToLower(h))
+		policy.Plain = append(policy.Plain, strings.ToLower(h))
 	}
 	web := policy.Client()
 	web.Timeout = keysTime

@@ -39,8 +39,9 @@ var ErrTooLarge = errors.New("outbound: the answer is too large")
 
 // A Policy says what may be reached besides public addresses by https. The zero value adds nothing.
 type Policy struct {
-	// Hosts are names and addresses that the operator typed, in lower case, without port: all their addresses, and http.
-	Hosts []string
+	// Hosts are names and addresses that the operator typed, in lower case, without port: wherever they lead. Plain are those that may be
+	// asked by http too.
+	Hosts, Plain []string
 
 	// Loopback allows "localhost" and the loopback addresses by their numbers, and http there. It is for those who typed a
 	// loopback address to begin with.
@@ -56,7 +57,7 @@ func (p *Policy) Check(u *url.URL) error {
 	case u.User != nil:
 		return fmt.Errorf("%w: an address with a password in it", ErrForbidden)
 	case u.Scheme == "https":
-	case u.Scheme == "http" && p.isFree(host):
+	case u.Scheme == "http" && (slices.Contains(p.Plain, host) || p.Loopback && IsLoopback(host)):
 	default:
 		return fmt.Errorf("%w: %q is not https", ErrForbidden, u.Scheme)
 	}
@@ -68,7 +69,22 @@ func (p *Policy) Check(u *url.URL) error {
 
 // isFree reports whether the operator has allowed a host, whatever its address.
 func (p *Policy) isFree(host string) bool {
-	return slices.Contains(p.Hosts, host) || p.Loopback && IsLoopback(host)
+	return p.typed(host) || p.Loopback && IsLoopback(host)
+}
+
+func (p *Policy) typed(host string) bool {
+	return slices.Contains(p.Hosts, host) || slices.Contains(p.Plain, host)
+}
+
+// Allow adds the host of an address that the operator typed, with http if that was typed, and the loopback addresses if it is one of them.
+func (p *Policy) Allow(u *url.URL) {
+	host := strings.ToLower(u.Hostname())
+	if u.Scheme == "http" {
+		p.Plain = append(p.Plain, host)
+	} else {
+		p.Hosts = append(p.Hosts, host)
+	}
+	p.Loopback = p.Loopback || IsLoopback(host)
 }
 
 // IsLoopback reports whether a host is this machine by its text alone: localhost, 127.0.0.0/8, ::1.
@@ -81,7 +97,7 @@ func IsLoopback(host string) bool {
 // none of anything but GET and HEAD: the answer is then the redirect itself. It keeps no cookies. Its connections end by
 // [http.Client.CloseIdleConnections].
 func (p *Policy) Client() *http.Client {
-	policy := Policy{Hosts: slices.Clone(p.Hosts), Loopback: p.Loopback}
+	policy := Policy{Hosts: slices.Clone(p.Hosts), Plain: slices.Clone(p.Plain), Loopback: p.Loopback}
 	return &http.Client{
 		Timeout: totalTime,
 		Transport: &checked{policy: &policy, base: &http.Transport{
@@ -136,7 +152,7 @@ func (p *Policy) dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, err
 	}
 	host = strings.ToLower(host)
-	free := slices.Contains(p.Hosts, host)
+	free := p.typed(host)
 	local := p.Loopback && IsLoopback(host)
 	d.Control = func(_, socket string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(socket)

@@ -37,7 +37,11 @@ func TestIsPublic(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	open, local := outbound.Policy{}, outbound.Policy{Loopback: true}
-	typed := outbound.Policy{Hosts: []string{"mcp.corp", "10.1.2.3"}}
+	typed := outbound.Policy{Plain: []string{"mcp.corp", "10.1.2.3"}}
+	var secure outbound.Policy
+	secure.Allow(&url.URL{Scheme: "https", Host: "MCP.corp:8443"})
+	var here outbound.Policy
+	here.Allow(&url.URL{Scheme: "https", Host: "[::1]:8443"})
 	for _, c := range []struct {
 		p       outbound.Policy
 		address string
@@ -61,6 +65,11 @@ func TestCheck(t *testing.T) {
 		{typed, "http://10.1.2.4/", false},
 		{typed, "https://10.1.2.4/", false},
 		{typed, "http://MCP.corp/", true},
+		{secure, "https://mcp.corp/", true},
+		{secure, "http://mcp.corp/", false}, // no way back from TLS
+		{secure, "http://127.0.0.1/", false},
+		{here, "https://[::1]/", true},
+		{here, "http://localhost/", true},
 	} {
 		u, err := url.Parse(c.address)
 		if err != nil {
