@@ -104,7 +104,7 @@ func reachRules() []Rule {
 	add("Demo, addresses", "path/healthz", response{status: 200, body: "ok", after: "kept"}, request{line: "GET /healthz HTTP/1.1"})
 	add(rfc9110+"9.3.2", "path/healthz-head", response{status: 200, after: "kept"}, request{line: "HEAD /healthz HTTP/1.1"})
 	add(rfc9110+"15.5.6", "path/healthz-post", response{status: 405, header: map[string]string{"Allow": "GET"}}, request{line: "POST /healthz HTTP/1.1", body: good})
-	for _, p := range []string{"/nope", "/rpc/", "/RPC", "/Rpc", "/rpc/x", "/rp", "/rpcx", "/healthz/", "/favicon.ico.x", "/.env", "/../rpc2", "/index.php", "/metrics", "/debug/pprof/", "/debug/vars", "/admin", "/rpc%00", "/rpc%2F", "/mcp", "/ws"} {
+	for _, p := range []string{"/nope", "/rpc/", "/RPC", "/Rpc", "/rpc/x", "/rp", "/rpcx", "/healthz/", "/favicon.ico.x", "/.env", "/../rpc2", "/index.php", "/metrics", "/debug/pprof/", "/debug/vars", "/admin", "/rpc%00", "/rpc%2F", "/mcp/", "/ws"} {
 		id := strings.ReplaceAll(strings.Trim(p, "/"), "/", "-") + strings.Repeat("_", strings.Count(p, "/")-1)
 		add(rfc9110+"15.5.5", "path/unknown/get-"+id, response{status: 404, or: []int{301, 307}}, request{line: "GET " + p + " HTTP/1.1"})
 		add(rfc9110+"15.5.5", "path/unknown/post-"+id, response{status: 404, or: []int{307}}, request{line: "POST " + p + " HTTP/1.1", body: good})
