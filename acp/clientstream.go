@@ -93,10 +93,8 @@ const (
 
 // canRejoin reports whether the stream broke on the way, and the way may be open again.
 func canRejoin(ctx context.Context, err error) bool {
-	if _, said := errors.AsType[*Error](err); said || ctx.Err() != nil || errors.Is(err, jsonrpc.ErrClosed) {
-		return false
-	}
-	return true
+	_, said := errors.AsType[*Error](err)
+	return !said && ctx.Err() == nil && !errors.Is(err, jsonrpc.ErrClosed) && !errors.Is(err, jsonrpc.ErrTooLarge)
 }
 
 func pause(ctx context.Context, d time.Duration) error {
