@@ -1,0 +1,491 @@
+package orchestrator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// ReadPlan reads and checks a plan file.
+func ReadPlan(name string) (*Plan, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxPlan {
+		return nil, tooLong(name)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePlan(name, b)
+}
+
+func tooLong(name string) error {
+	return &PlanError{File: name, Problems: []Problem{{Path: "plan", Text: fmt.Sprintf("a plan has at most %d bytes", maxPlan)}}}
+}
+
+// ParsePlan reads a plan from YAML, or from JSON, and checks it. name is for messages. What is wrong is a [*PlanError]. Anchors
+// and aliases are not taken, so that a plan is as long as it looks.
+func ParsePlan(name string, text []byte) (*Plan, error) {
+	if len(text) > maxPlan {
+		return nil, tooLong(name)
+	}
+	r := &planReader{plan: &Plan{file: name, positions: map[string]Position{}}}
+	if root := r.parse(text); root != nil {
+		r.readPlan(root)
+	}
+	if len(r.problems) == 0 {
+		r.problems = r.plan.problems()
+	}
+	if len(r.problems) > 0 {
+		return nil, problemsError(name, r.problems)
+	}
+	return r.plan, nil
+}
+
+func problemsError(file string, problems []Problem) error {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return &PlanError{File: file, Problems: problems[:min(len(problems), maxProblems)]}
+}
+
+// A yamlNode is what this package needs of YAML.
+type yamlNode struct {
+	pos   Position
+	at    Position // where the text of a scalar begins
+	kind  byte     // 'm'apping, 'l'ist, 's'tring, 'v'alue: a number, a bool or null
+	text  string   // of a string
+	value jsonrpc.Raw
+	list  []*yamlNode
+	keys  []*yamlNode // of a mapping, beside list
+}
+
+type planReader struct {
+	plan     *Plan
+	lines    []string
+	problems []Problem
+}
+
+func (r *planReader) wrong(pos Position, path, format string, args ...any) {
+	r.problems = append(r.problems, Problem{Position: pos, Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+// parse makes nodes of the text, or says what is wrong with it.
+func (r *planReader) parse(text []byte) *yamlNode {
+	if line := tooDeep(text); line > 0 {
+		r.wrong(Position{Line: line, Column: 1}, "plan", "nested too deep")
+		return nil
+	}
+	r.lines = strings.Split(string(text), "\n")
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		pos, what := Position{Line: 1, Column: 1}, err.Error()
+		if e, ok := errors.AsType[*yaml.SyntaxError](err); ok {
+			what = e.GetMessage()
+			if t := e.GetToken(); t != nil && t.Position != nil {
+				pos = Position{Line: t.Position.Line, Column: t.Position.Column}
+			}
+		}
+		r.wrong(pos, "plan", "%s", what)
+		return nil
+	}
+	var bodies []ast.Node
+	for _, d := range file.Docs {
+		if d.Body != nil {
+			bodies = append(bodies, d.Body)
+		}
+	}
+	if len(bodies) != 1 {
+		r.wrong(Position{Line: 1, Column: 1}, "plan", "a plan is one YAML document, this has %d", len(bodies))
+		return nil
+	}
+	return r.convert(bodies[0], "plan", 0)
+}
+
+// tooDeep returns the line in which a text is nested deeper than any plan, before a parser that calls itself sees it; else 0.
+func tooDeep(text []byte) int {
+	line, flow, indent, counting := 1, 0, 0, true
+	for _, c := range text {
+		switch c {
+		case '\n':
+			line, indent, counting = line+1, 0, true
+			continue
+		case '[', '{':
+			flow++
+		case ']', '}':
+			flow = max(flow-1, 0)
+		}
+		if counting = counting && strings.IndexByte(" -?:\t", c) >= 0; counting {
+			indent++
+		}
+		if flow > 4*maxNesting || indent > 32*maxNesting {
+			return line
+		}
+	}
+	return 0
+}
+
+// indent returns how many spaces a line begins with.
+func (r *planReader) indent(line int) int {
+	if line < 1 || line > len(r.lines) {
+		return 0
+	}
+	return len(r.lines[line-1]) - len(strings.TrimLeft(r.lines[line-1], " "))
+}
+
+func position(n ast.Node) Position {
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return Position{Line: t.Position.Line, Column: t.Position.Column}
+	}
+	return Position{}
+}
+
+func (r *planReader) convert(n ast.Node, path string, depth int) *yamlNode {
+	pos := position(n)
+	if depth > 8*maxNesting {
+		r.wrong(pos, path, "nested too deep")
+		return nil
+	}
+	out := &yamlNode{pos: pos, at: pos}
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		out.kind = 'm'
+		for _, v := range n.Values {
+			r.pair(out, v, path, depth)
+		}
+	case *ast.MappingValueNode:
+		out.kind = 'm'
+		r.pair(out, n, path, depth)
+	case *ast.SequenceNode:
+		out.kind = 'l'
+		for i, v := range n.Values {
+			if c := r.convert(v, fmt.Sprintf("%s[%d]", path, i), depth+1); c != nil {
+				out.list = append(out.list, c)
+			}
+		}
+	case *ast.StringNode:
+		out.kind, out.text = 's', n.Value
+		if t := n.GetToken(); t != nil && (t.Type == token.DoubleQuoteType || t.Type == token.SingleQuoteType) {
+			out.at.Column++
+		}
+	case *ast.LiteralNode:
+		out.kind, out.text = 's', n.Value.Value
+		out.at.Line++
+		out.at.Column = r.indent(out.at.Line) + 1
+	case *ast.IntegerNode, *ast.FloatNode:
+		out.kind = 'v'
+		raw, err := jsonrpc.ParseRaw([]byte(n.String()))
+		if err != nil { // a number that JSON has not, such as 0x1f
+			out.kind, out.text = 's', n.String()
+			break
+		}
+		out.value = raw
+	case *ast.BoolNode:
+		out.kind, out.value = 'v', boolValue(n.Value)
+	case *ast.NullNode:
+		out.kind, out.value = 'v', jsonrpc.Raw("null")
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		r.wrong(pos, path, "anchors and aliases are not taken")
+		return nil
+	default:
+		r.wrong(pos, path, "a %s is not taken here", strings.ToLower(n.Type().String()))
+		return nil
+	}
+	return out
+}
+
+func (r *planReader) pair(out *yamlNode, v *ast.MappingValueNode, path string, depth int) {
+	key := r.convert(v.Key, path, depth+1)
+	if key == nil {
+		return
+	}
+	if key.kind == 'v' {
+		key.kind, key.text = 's', string(key.value) // a case may be called 1 or true
+	}
+	if key.kind != 's' {
+		r.wrong(key.pos, path, "a key must be text")
+		return
+	}
+	for _, k := range out.keys {
+		if k.text == key.text {
+			r.wrong(key.pos, path+"."+key.text, "stands here twice")
+			return
+		}
+	}
+	if value := r.convert(v.Value, path+"."+key.text, depth+1); value != nil {
+		out.keys = append(out.keys, key)
+		out.list = append(out.list, value)
+	}
+}
+
+// A field reads the value of one key.
+type field func(n *yamlNode, path string)
+
+// mapping reads a mapping with known keys.
+func (r *planReader) mapping(n *yamlNode, path string, fields map[string]field) {
+	if n.kind != 'm' {
+		r.wrong(n.pos, or(path, "plan"), "should be a mapping with %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+		return
+	}
+	for i, key := range n.keys {
+		at := key.text
+		if path != "" {
+			at = path + "." + key.text
+		}
+		f, known := fields[key.text]
+		if !known {
+			r.wrong(key.pos, at, "is not known here; there are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			continue
+		}
+		r.plan.positions[at] = n.list[i].at
+		f(n.list[i], at)
+	}
+}
+
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+func (r *planReader) text(to *string) field {
+	return func(n *yamlNode, path string) {
+		switch {
+		case n.kind == 's':
+			*to = n.text
+		case n.kind == 'v' && kind(n.value) != 'n':
+			*to = string(n.value)
+		default:
+			r.wrong(n.pos, path, "should be text")
+		}
+		if *to == "" {
+			r.wrong(n.pos, path, "is empty")
+		}
+	}
+}
+
+func (r *planReader) flag(to *bool) field {
+	return func(n *yamlNode, path string) {
+		switch string(n.value) {
+		case "true", "false":
+			*to = string(n.value) == "true"
+		default:
+			r.wrong(n.pos, path, "should be true or false")
+		}
+	}
+}
+
+func (r *planReader) count(to *int, most int) field {
+	return func(n *yamlNode, path string) {
+		i, err := strconv.Atoi(string(n.value))
+		if err != nil || i < 1 || i > most {
+			r.wrong(n.pos, path, "should be a number from 1 to %d", most)
+			return
+		}
+		*to = i
+	}
+}
+
+func (r *planReader) duration(to *time.Duration) field {
+	return func(n *yamlNode, path string) {
+		d, err := time.ParseDuration(n.text)
+		if err != nil || d <= 0 {
+			r.wrong(n.pos, path, "should be a time such as 30s, 5m or 1h30m")
+			return
+		}
+		*to = d
+	}
+}
+
+func (r *planReader) texts(to *[]string) field {
+	return func(n *yamlNode, path string) {
+		if n.kind != 'l' {
+			r.wrong(n.pos, path, "should be a list of texts")
+			return
+		}
+		for i, v := range n.list {
+			var s string
+			r.text(&s)(v, fmt.Sprintf("%s[%d]", path, i))
+			*to = append(*to, s)
+		}
+	}
+}
+
+// any reads any JSON value, and keeps where its texts are.
+func (r *planReader) any(to *any) field {
+	return func(n *yamlNode, path string) { *to = r.anything(n, path) }
+}
+
+func (r *planReader) anything(n *yamlNode, path string) any {
+	r.plan.positions[path] = n.at
+	switch n.kind {
+	case 's':
+		return n.text
+	case 'v':
+		return n.value
+	case 'l':
+		out := []any{}
+		for i, v := range n.list {
+			out = append(out, r.anything(v, fmt.Sprintf("%s[%d]", path, i)))
+		}
+		return out
+	}
+	out := map[string]any{}
+	for i, key := range n.keys {
+		out[key.text] = r.anything(n.list[i], path+"."+key.text)
+	}
+	return out
+}
+
+func (r *planReader) readPlan(root *yamlNode) {
+	p := r.plan
+	r.mapping(root, "", map[string]field{
+		"name":        r.text(&p.Name),
+		"description": r.text(&p.Description),
+		"deadline":    r.duration(&p.Deadline),
+		"output":      r.text(&p.Output),
+		"input":       r.inputs,
+		"team":        r.team,
+		"steps":       r.steps(&p.Steps),
+	})
+}
+
+func (r *planReader) inputs(n *yamlNode, path string) {
+	if n.kind != 'm' {
+		r.wrong(n.pos, path, "should be a mapping of names")
+		return
+	}
+	for i, key := range n.keys {
+		in := Input{Name: key.text, Required: true}
+		v, at := n.list[i], path+"."+key.text
+		if v.kind == 'm' {
+			r.mapping(v, at, map[string]field{
+				"description": r.text(&in.Description),
+				"default": func(n *yamlNode, path string) {
+					in.Required, in.Default = false, r.anything(n, path)
+				},
+			})
+		} else if v.kind != 'v' || kind(v.value) != 'n' {
+			in.Required, in.Default = false, r.anything(v, at) // topic: cats
+		}
+		r.plan.positions[at] = key.pos
+		r.plan.Input = append(r.plan.Input, in)
+	}
+}
+
+func (r *planReader) team(n *yamlNode, path string) {
+	if n.kind != 'm' {
+		r.wrong(n.pos, path, "should be a mapping of names")
+		return
+	}
+	r.plan.Team = map[string]Member{}
+	for i, key := range n.keys {
+		var m Member
+		at := path + "." + key.text
+		r.plan.positions[at] = key.pos
+		r.mapping(n.list[i], at, map[string]field{
+			"target":   r.text(&m.Target),
+			"command":  r.texts(&m.Command),
+			"protocol": r.text(&m.Protocol),
+			"agent":    r.text(&m.Agent),
+			"env":      r.texts(&m.Env),
+		})
+		r.plan.Team[key.text] = m
+	}
+}
+
+func (r *planReader) steps(to *[]Step) field {
+	return func(n *yamlNode, path string) {
+		if n.kind != 'l' {
+			r.wrong(n.pos, path, "should be a list of steps")
+			return
+		}
+		*to = []Step{}
+		for i, v := range n.list {
+			*to = append(*to, r.step(v, fmt.Sprintf("%s[%d]", path, i)))
+		}
+	}
+}
+
+func (r *planReader) step(n *yamlNode, path string) (s Step) {
+	r.plan.positions[path] = n.pos
+	var join string
+	r.mapping(n, path, map[string]field{
+		"id":         r.text(&s.ID),
+		"when":       r.text(&s.When),
+		"timeout":    r.duration(&s.Timeout),
+		"optional":   r.flag(&s.Optional),
+		"idempotent": r.flag(&s.Idempotent),
+		"retries":    r.count(&s.Retries, maxRetries),
+
+		stepAgent: r.text(&s.Agent),
+		stepSkill: r.text(&s.Skill),
+		"prompt":  r.text(&s.Prompt),
+		"session": r.text(&s.Session),
+
+		stepTool: r.text(&s.Tool),
+		stepCall: r.text(&s.Call),
+		"args":   r.any(&s.Args),
+
+		stepAsk:   r.text(&s.Ask),
+		"options": r.texts(&s.Options),
+
+		stepSteps:    r.steps(&s.Steps),
+		stepParallel: r.steps(&s.Parallel),
+		"after":      r.texts(&s.After),
+		"join":       r.text(&join),
+		"agree":      r.flag(&s.Agree),
+
+		stepMap: r.text(&s.Map),
+		"as":    r.text(&s.As),
+		"limit": r.count(&s.Limit, maxLimit),
+		"do":    r.steps(&s.Do),
+
+		stepRoute: r.text(&s.Route),
+		"cases":   r.cases(&s.Cases),
+		"else":    r.steps(&s.Else),
+
+		stepLoop: r.steps(&s.Loop),
+		"times":  r.count(&s.Times, maxTimes),
+		"until":  r.text(&s.Until),
+	})
+	s.Join = Join(join)
+	if n.kind == 'm' && len(n.keys) > 0 {
+		r.plan.positions[path] = n.keys[0].pos
+	}
+	return s
+}
+
+func (r *planReader) cases(to *map[string][]Step) field {
+	return func(n *yamlNode, path string) {
+		if n.kind != 'm' {
+			r.wrong(n.pos, path, "should be a mapping of cases to steps")
+			return
+		}
+		*to = map[string][]Step{}
+		for i, key := range n.keys {
+			at := path + "." + key.text
+			r.plan.positions[at] = key.pos
+			var steps []Step
+			r.steps(&steps)(n.list[i], at)
+			(*to)[key.text] = steps
+		}
+	}
+}
