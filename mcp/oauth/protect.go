@@ -393,7 +393,7 @@ func peek(text []byte) ([]call, error) {
 				c.name = unquote(p.URI)
 			}
 		}
-		if c.method != "" {
+		if m.Method.Kind() == '"' {
 			calls = append(calls, c)
 		}
 	}
