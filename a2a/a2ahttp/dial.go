@@ -74,7 +74,8 @@ func Dial(ctx context.Context, base string, o *Options) (*a2a.Client, *a2a.Agent
 
 // stranger is the HTTP client for an address that only the card named: nothing that only we can reach, unless it is where we are already.
 func stranger(to, at *url.URL) (*http.Client, error) {
-	policy := &outbound.Policy{Hosts: []string{strings.ToLower(at.Hostname())}, Loopback: outbound.IsLoopback(at.Hostname())}
+	policy := new(outbound.Policy)
+	policy.Allow(at)
 	if err := policy.Check(to); err != nil {
 		return nil, fmt.Errorf("a2ahttp: the card's interface: %w", err)
 	}

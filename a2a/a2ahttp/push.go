@@ -41,7 +41,7 @@ type Pusher struct {
 
 func (p *Pusher) init() {
 	p.setup.Do(func() {
-		p.policy = outbound.Policy{Hosts: p.Hosts, Loopback: p.Loopback}
+		p.policy = outbound.Policy{Plain: p.Hosts, Loopback: p.Loopback}
 		p.client = p.policy.Client()
 	})
 }
