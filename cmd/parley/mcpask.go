@@ -71,7 +71,9 @@ func (v *mcpVerb) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitRe
 	if !v.interactive() {
 		return v.answerBlindly(e, fields, given)
 	}
-	fmt.Fprintf(v.app.stderr, "\n%s asks: %s\n", v.serverName(), visible(e.Message, 1000))
+	defer v.screen.ask()()
+	fmt.Fprintln(v.app.stderr)
+	v.tell("", v.serverName()+" asks: "+e.Message)
 	if len(fields) > 0 {
 		fmt.Fprintln(v.app.stderr, "Enter takes what is in brackets, Ctrl-D declines.")
 	}
@@ -87,6 +89,18 @@ func (v *mcpVerb) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitRe
 		return nil, err
 	}
 	return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: content}, nil
+}
+
+// maxQuestion bounds what is shown of a question, in bytes.
+const maxQuestion = 4_000
+
+// tell writes text to stderr in lines that fit, and nothing in it that could steer a terminal.
+func (v *mcpVerb) tell(indent, text string) {
+	b := &listing{width: min(textWidth, widthOf(v.app.stderr)-1)}
+	for line := range strings.Lines(cut(text, maxQuestion)) {
+		b.wrap(indent, line)
+	}
+	fmt.Fprint(v.app.stderr, b.String())
 }
 
 func (v *mcpVerb) serverName() string {
@@ -242,6 +256,7 @@ func (v *mcpVerb) visit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitRes
 		v.screen.line("  (declined: nobody is here to go there)")
 		return &mcp.ElicitResult{Action: mcp.ActionDecline}, nil
 	}
+	defer v.screen.ask()()
 	fmt.Fprint(v.app.stderr, "  Will you? Open it in a browser first. [y/N] ")
 	line, err := v.app.typed(ctx)
 	if is[errNoMore](err) {
@@ -271,13 +286,14 @@ func (v *mcpVerb) model(ctx context.Context, q *mcp.SamplingRequest) (*mcp.Sampl
 		return nil, errRejected
 	}
 	if text == "" {
+		defer v.screen.ask()()
 		fmt.Fprintf(v.app.stderr, "\n%s asks your model:\n", v.serverName())
 		if q.SystemPrompt != "" {
-			fmt.Fprintf(v.app.stderr, "  (system) %s\n", visible(q.SystemPrompt, 1000))
+			v.tell("  ", "(system) "+q.SystemPrompt)
 		}
 		for _, m := range q.Messages {
 			for _, block := range m.Content {
-				fmt.Fprintf(v.app.stderr, "  (%s) %s\n", m.Role, visible(orElse(block.Text, "["+block.Kind+"]"), 2000))
+				v.tell("  ", "("+string(m.Role)+") "+orElse(block.Text, "["+block.Kind+"]"))
 			}
 		}
 		fmt.Fprint(v.app.stderr, "Answer as the model; an empty line declines.\n> ")

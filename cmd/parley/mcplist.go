@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
@@ -56,11 +57,11 @@ func listTools(ctx context.Context, v *mcpVerb, names []string) error {
 		}
 		return v.printJSON(ctx, rows)
 	}
-	return v.printList(ctx, wanted, func(b *strings.Builder, p palette) {
+	return v.printList(ctx, wanted, func(b *listing) {
 		for _, t := range wanted {
-			listEntry(b, p, t.Name, toolSignature(&t), t.Description)
+			b.entry(t.Name, toolSignature(&t), t.Description)
 			if len(names) > 0 {
-				describeTool(b, &t)
+				b.describe(&t)
 			}
 		}
 	})
@@ -155,12 +156,12 @@ func listResources(ctx context.Context, v *mcpVerb, _ []string) error {
 		}
 		return v.printJSON(ctx, rows)
 	}
-	return v.printList(ctx, all, func(b *strings.Builder, p palette) {
+	return v.printList(ctx, all, func(b *listing) {
 		for _, r := range all.Resources {
-			listEntry(b, p, r.URI, kindOf(r.MIMEType), orElse(r.Description, orElse(r.Title, r.Name)))
+			b.entry(r.URI, kindOf(r.MIMEType), orElse(r.Description, orElse(r.Title, r.Name)))
 		}
 		for _, t := range all.Templates {
-			listEntry(b, p, t.URITemplate, kindOf(t.MIMEType), orElse(t.Description, orElse(t.Title, t.Name)))
+			b.entry(t.URITemplate, kindOf(t.MIMEType), orElse(t.Description, orElse(t.Title, t.Name)))
 		}
 	})
 }
@@ -194,9 +195,9 @@ func listPrompts(ctx context.Context, v *mcpVerb, _ []string) error {
 		}
 		return v.printJSON(ctx, rows)
 	}
-	return v.printList(ctx, all, func(b *strings.Builder, p palette) {
+	return v.printList(ctx, all, func(b *listing) {
 		for _, prompt := range all {
-			listEntry(b, p, prompt.Name, promptSignature(&prompt), prompt.Description)
+			b.entry(prompt.Name, promptSignature(&prompt), prompt.Description)
 			for _, arg := range prompt.Arguments {
 				if arg.Description != "" {
 					fmt.Fprintf(b, "      %s: %s\n", visible(arg.Name, 60), visible(arg.Description, 200))
@@ -236,12 +237,12 @@ func collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 }
 
 // printList writes a list for people as text does it, and in all other forms as JSON.
-func (v *mcpVerb) printList(ctx context.Context, list any, text func(b *strings.Builder, p palette)) error {
+func (v *mcpVerb) printList(ctx context.Context, list any, text func(b *listing)) error {
 	if v.output.format != formText {
 		return v.printJSON(ctx, list)
 	}
-	var b strings.Builder
-	text(&b, v.printer.palette)
+	b := v.listing()
+	text(b)
 	_, err := fmt.Fprint(v.printer.w, b.String())
 	return err
 }
@@ -254,21 +255,36 @@ func (v *mcpVerb) printJSON(ctx context.Context, value any) error {
 	return v.printer.print(ctx, raw)
 }
 
-// textWidth is how long the lines of a description are, in letters.
+// A listing is text for people, in lines that fit.
+type listing struct {
+	strings.Builder
+	palette palette
+	width   int // of a line, in letters
+}
+
+// textWidth is how long the lines of a description are at most, in letters.
 const textWidth = 96
 
-// listEntry writes one thing of a list: its name with what belongs behind it, and below it what it is for.
-func listEntry(b *strings.Builder, p palette, name, rest, about string) {
-	fmt.Fprintf(b, "%s%s%s%s\n", p.name, visible(name, 300), p.end, visible(rest, 300))
-	wrap(b, "    ", about)
+func (v *mcpVerb) listing() *listing {
+	b := &listing{palette: v.printer.palette, width: textWidth}
+	if v.printer.terminal {
+		b.width = min(textWidth, widthOf(v.printer.w)-1)
+	}
+	return b
+}
+
+// entry writes one thing of a list: its name with what belongs behind it, and below it what it is for.
+func (b *listing) entry(name, rest, about string) {
+	fmt.Fprintf(b, "%s%s%s%s\n", b.palette.name, visible(name, 300), b.palette.end, visible(rest, 300))
+	b.wrap("    ", about)
 }
 
 // wrap writes text in lines of bounded length behind an indent.
-func wrap(b *strings.Builder, indent, text string) {
+func (b *listing) wrap(indent, text string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		word = visible(word, 500)
-		if line != "" && len(indent)+len([]rune(line))+1+len([]rune(word)) > textWidth {
+		if line != "" && len(indent)+utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > b.width {
 			fmt.Fprintf(b, "%s%s\n", indent, line)
 			line = ""
 		}
@@ -379,14 +395,14 @@ func kindOf(mime string) string {
 	return "  " + mime
 }
 
-// describeTool writes what else there is to know about a tool.
-func describeTool(b *strings.Builder, t *mcp.Tool) {
+// describe writes what else there is to know about a tool.
+func (b *listing) describe(t *mcp.Tool) {
 	fields := fieldsOf(t.InputSchema)
 	if len(fields) > 0 {
 		b.WriteString("\n")
 	}
 	for _, f := range fields {
-		wrap(b, "      ", f.name+mark(!f.required, "?")+": "+f.typeName()+f.limits()+mark(f.text("description") != "", ", "+f.text("description")))
+		b.wrap("      ", f.name+mark(!f.required, "?")+": "+f.typeName()+f.limits()+mark(f.text("description") != "", ", "+f.text("description")))
 	}
 	if out := fieldsOf(t.OutputSchema); len(out) > 0 {
 		var names []string
@@ -394,10 +410,10 @@ func describeTool(b *strings.Builder, t *mcp.Tool) {
 			names = append(names, f.name+mark(!f.required, "?"))
 		}
 		b.WriteString("\n")
-		wrap(b, "    ", "answers "+strings.Join(names, ", "))
+		b.wrap("    ", "answers "+strings.Join(names, ", "))
 	}
 	if hints := hintsOf(t.Annotations); hints != "" {
-		wrap(b, "    ", "it says of itself: "+hints)
+		b.wrap("    ", "it says of itself: "+hints)
 	}
 }
 

@@ -124,14 +124,14 @@ func ping(ctx context.Context, v *mcpVerb, _ []string) error {
 	if v.output.format != formText {
 		return v.printJSON(ctx, p)
 	}
-	var b strings.Builder
+	b := v.listing()
 	name := strings.TrimSpace(orElse(p.Server.Title, orElse(p.Server.Name, "A server without a name")) + " " + p.Server.Version)
-	fmt.Fprintf(&b, "%s answers in %s, MCP %s\n", visible(name, 200), milliseconds(took), p.Protocol)
+	fmt.Fprintf(b, "%s answers in %s, MCP %s\n", visible(name, 200), milliseconds(took), p.Protocol)
 	if offers := offersOf(&p.Capabilities); offers != "" {
-		wrap(&b, "  ", "offers "+offers)
+		b.wrap("  ", "offers "+offers)
 	}
 	for line := range strings.Lines(p.Instructions) {
-		wrap(&b, "  ", line)
+		b.wrap("  ", line)
 	}
 	return v.printLines(b.String())
 }

@@ -16,8 +16,9 @@ type screen struct {
 	w   io.Writer
 	bar bool // a person looks: draw a bar, and not a line for each step
 
-	mu    sync.Mutex // guards what is below
-	drawn string     // the bar that stands in the last row
+	mu     sync.Mutex // guards what is below
+	drawn  string     // the bar that stands in the last row
+	asking bool       // somebody types there: no bar
 }
 
 // line writes one line above the bar.
@@ -37,17 +38,37 @@ func (s *screen) progress(done, total float64, message string) {
 		fmt.Fprintln(s.w, strings.TrimRight("progress "+ratio(done, total)+" "+visible(message, 200), " "))
 		return
 	}
+	if s.asking {
+		return
+	}
 	s.wipeLocked()
 	s.drawn = barOf(done, total, message, widthOf(s.w))
 	s.drawLocked(s.drawn)
 }
 
-// clear takes the bar away.
+// clear takes the bar away, and leaves the row of a question that nobody will answer any more.
 func (s *screen) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wipeLocked()
 	s.drawn = ""
+	if s.asking {
+		fmt.Fprintln(s.w)
+		s.asking = false
+	}
+}
+
+// ask keeps the bar away, for somebody who types, until the function that it returns is called.
+func (s *screen) ask() (done func()) {
+	s.clear()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asking = false
+	}
 }
 
 func (s *screen) wipeLocked() {
