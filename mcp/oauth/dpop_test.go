@@ -2,6 +2,7 @@ package oauth_test
 
 import (
 	"context"
+	"encoding/pem"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,11 +12,14 @@ import (
 )
 
 func TestParseKey(t *testing.T) {
+	block := func(kind string) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte("secret")}))
+	}
 	for name, text := range map[string]string{
-		"nothing": "", "no PEM": "secret", "public": "-----BEGIN PUBLIC KEY-----\nc2VjcmV0\n-----END PUBLIC KEY-----\n",
-		"broken": "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n", "broken EC": "-----BEGIN EC PRIVATE KEY-----\nc2VjcmV0\n-----END EC PRIVATE KEY-----\n",
+		"nothing": "", "no PEM": "secret", "public": block("PUBLIC KEY"), "broken": block("PRIVATE KEY"),
+		"broken EC": block("EC PRIVATE KEY"), "broken RSA": block("RSA PRIVATE KEY"),
 	} {
-		if _, err := oauth.ParseKey([]byte(text), ""); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := oauth.ParseKey([]byte(text), ""); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "c2VjcmV0") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

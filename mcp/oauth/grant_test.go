@@ -106,7 +106,7 @@ func TestEnterprise(t *testing.T) {
 		client.Grant, client.Registrations = g, []oauth.Registration{{Issuer: w.url, ClientID: "c", Secret: "s", AuthMethod: oauth.AuthPost}}
 		return w, g, client
 	}
-	w, g, client := setup(t)
+	w, _, client := setup(t)
 	if status, _, err := post(t, client, "{}"); status != 200 {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestEnterprise(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 
-	_, g, client = setup(t)
+	_, g, client := setup(t)
 	g.TokenEndpoint = "https://10.0.0.1/token"
 	if _, _, err := post(t, client, "{}"); err == nil || len(forms) != 0 {
 		t.Errorf("a provider inside: %v, %v", err, forms)
