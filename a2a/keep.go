@@ -57,13 +57,16 @@ func (s *Server) keep(ctx context.Context, w *work, r record) error {
 	if err != nil {
 		return err
 	}
-	if last < w.compacted+compactEvery {
-		return nil
-	}
-	return s.compact(ctx, w, last)
+	w.stored = last
+	return nil
 }
 
-func (s *Server) compact(ctx context.Context, w *work, last uint64) error {
+// compact replaces a long log by the task as a whole, with order held and everything in the log done.
+func (s *Server) compact(ctx context.Context, w *work) error {
+	if s.opts.Store == nil || w.stored < w.compacted+compactEvery {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()
 	all := &whole{Task: w.task, Bytes: w.bytes}
 	seq := w.seq
@@ -74,13 +77,13 @@ func (s *Server) compact(ctx context.Context, w *work, last uint64) error {
 	text := mustEncode(record{Seq: seq, Whole: all})
 	last, err := s.opts.Store.Append(ctx, w.storeKey(), store.Any, text)
 	if errors.Is(err, store.ErrLimit) { // too large for one record: the log goes on as it is
-		w.compacted = last
+		w.compacted = w.stored
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	w.compacted = last
+	w.stored, w.compacted = last, last
 	return s.opts.Store.Trim(ctx, w.storeKey(), last-1)
 }
 
@@ -130,7 +133,7 @@ func (s *Server) loadTask(ctx context.Context, head store.Head) error {
 	if !ok || err != nil {
 		return fmt.Errorf("a2a: not the key of a task: %w", err)
 	}
-	w := &work{s: s, owner: owner, id: id, changed: make(chan struct{}), shown: true, compacted: head.First - 1}
+	w := &work{s: s, owner: owner, id: id, changed: make(chan struct{}), shown: true, compacted: head.First - 1, stored: head.Last}
 	for e, err := range s.opts.Store.Read(ctx, head.Key, head.First-1) {
 		if err != nil {
 			return err

@@ -58,7 +58,7 @@ func newHook(w *work, c PushConfig, v Version) *hook {
 }
 
 // add has an event sent.
-func (h *hook) add(_ Event, raw jsonrpc.Raw) {
+func (h *hook) add(raw jsonrpc.Raw) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {

@@ -137,14 +137,15 @@ func (e Event) count() int {
 	return n
 }
 
-// Apply brings a task up to date with an event about it, as a client does that follows a stream. It leaves what it got untouched.
+// Apply brings a task up to date with an event about it, as a client does that follows a stream. It leaves the event untouched. Of
+// two copies of a task that were made by assignment, only one may go on.
 func (t *Task) Apply(e Event) {
 	switch {
 	case e.Task != nil:
-		*t = *e.Task
+		*t = e.Task.own()
 	case e.Status != nil:
 		if old := t.Status.Message; old != nil {
-			t.History = append(slices.Clip(t.History), *old)
+			t.History = append(t.History, *old)
 		}
 		t.Status = e.Status.Status
 		for key, value := range e.Status.Metadata {
@@ -153,21 +154,34 @@ func (t *Task) Apply(e Event) {
 	case e.Artifact != nil:
 		t.addArtifact(e.Artifact)
 	case e.Message != nil:
-		t.History = append(slices.Clip(t.History), *e.Message)
+		t.History = append(t.History, *e.Message)
 	}
+}
+
+// own returns a copy whose lists can grow without the original's.
+func (t *Task) own() Task {
+	c := *t
+	c.History = slices.Clip(c.History)
+	c.Artifacts = slices.Clone(c.Artifacts)
+	for i := range c.Artifacts {
+		c.Artifacts[i].Parts = slices.Clip(c.Artifacts[i].Parts)
+	}
+	return c
 }
 
 func (t *Task) addArtifact(u *ArtifactUpdate) {
 	t.Artifacts = slices.Clone(t.Artifacts) // whoever has the old list keeps it
 	at := slices.IndexFunc(t.Artifacts, func(a Artifact) bool { return a.ArtifactID == u.Artifact.ArtifactID })
+	fresh := u.Artifact
+	fresh.Parts = slices.Clip(fresh.Parts)
 	switch {
 	case at < 0:
-		t.Artifacts = append(t.Artifacts, u.Artifact)
+		t.Artifacts = append(t.Artifacts, fresh)
 	case !u.Append:
-		t.Artifacts[at] = u.Artifact
+		t.Artifacts[at] = fresh
 	default:
 		old := &t.Artifacts[at]
-		old.Parts = append(slices.Clip(old.Parts), u.Artifact.Parts...)
+		old.Parts = append(old.Parts, fresh.Parts...)
 		for key, value := range u.Artifact.Metadata {
 			old.Metadata = old.Metadata.With(key, value)
 		}

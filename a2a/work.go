@@ -33,7 +33,8 @@ type work struct {
 	inbox   []*Message // messages that nobody has taken yet
 	hooks   []*hook
 
-	compacted uint64 // the record of the log before which nothing counts; held with order
+	stored    uint64 // the last record of the task's log; held with order
+	compacted uint64 // the record before which nothing counts; likewise
 }
 
 // A logged is an event as it was sent.
@@ -68,7 +69,7 @@ const (
 func (w *work) snapshot() (Task, int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.task, w.seq
+	return w.task.own(), w.seq
 }
 
 // signalLocked wakes all that wait for a change.
@@ -136,8 +137,9 @@ func (w *work) emitOrdered(ctx context.Context, e Event) error {
 	w.signalLocked()
 	w.mu.Unlock()
 	for _, h := range hooks {
-		h.add(e, raw)
+		h.add(raw)
 	}
+	w.s.report("store", w.s.compact(ctx, w)) // what is stored is stored
 	return nil
 }
 
@@ -190,7 +192,7 @@ func (w *work) showOrdered(ctx context.Context) error {
 	w.signalLocked()
 	w.mu.Unlock()
 	for _, h := range hooks {
-		h.add(Event{Task: &task, Seq: 1}, raw)
+		h.add(raw)
 	}
 	return nil
 }
@@ -232,7 +234,7 @@ func (w *work) deliver(ctx context.Context, r *SendRequest, svc Service, entry *
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.task.History = append(slices.Clip(w.task.History), m)
+	w.task.History = append(w.task.History, m)
 	w.trimLocked()
 	w.inbox = append(w.inbox, &m)
 	if w.run == nil {
