@@ -89,7 +89,7 @@ func newServer() (*mcp.Server, error) {
 }
 
 func serveHTTP(s *mcp.Server, address string) error {
-	l, err := net.Listen("tcp", address)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return err
 	}
