@@ -194,8 +194,25 @@ func TestCloseOfAJobThatNobodyListensTo(t *testing.T) {
 			}
 		}
 	}).Start(t.Context(), &agent.Request{Input: agent.Prompt("x")})
+	for e := range job.Events() {
+		if e.Kind == agent.EventOutput {
+			break
+		}
+	}
 	job.Close()
 	<-ended
+}
+
+// A job that is closed before it has begun does not begin.
+func TestCloseAtOnce(t *testing.T) {
+	job := run(func(ctx context.Context, r *agent.Run) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}).Start(t.Context(), &agent.Request{Input: agent.Prompt("x")})
+	job.Close()
+	if r, err := job.Wait(t.Context()); err == nil {
+		t.Errorf("Wait = %+v", r)
+	}
 }
 
 func TestNames(t *testing.T) {

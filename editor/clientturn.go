@@ -108,11 +108,10 @@ func (c *Client) Prompt(ctx context.Context, p *PromptParams, on func(*Update) e
 			if refused != nil {
 				return nil
 			}
-			if err := on(u); err != nil {
-				refused = err
-				stop(err)
+			if refused = on(u); refused != nil {
+				stop(refused)
 			}
-			return nil
+			return nil //nolint:nilerr // the turn goes on to its end; refused is for the caller
 		}
 	}
 	out := new(PromptResult)
@@ -175,11 +174,10 @@ func (c *Client) stream(ctx context.Context, method, sessionID string, params, r
 // hand gives an update to whoever takes it.
 func (c *Client) hand(req *jsonrpc.Request, on func(*Update) error) error {
 	var in UpdateParams
-	if err := req.Params.Decode(&in); err != nil || in.Update == nil {
-		c.report("update", fmt.Errorf("editor: an update that is none: %.200s", req.Params))
-		return nil
-	}
+	bad := req.Params.Decode(&in) != nil || in.Update == nil
 	switch {
+	case bad:
+		c.report("update", fmt.Errorf("editor: an update that is none: %.200s", req.Params))
 	case on != nil:
 		return on(in.Update)
 	case c.opts.OnUpdate != nil:

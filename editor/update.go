@@ -267,11 +267,11 @@ func (u *Update) UnmarshalJSON(text []byte) error {
 	}
 	*u = Update{Kind: in.Kind}
 	v, extra := u.body()
-	if v == nil || jsonrpc.Raw(text).Decode(v) != nil {
+	if fits := v != nil && jsonrpc.Raw(text).Decode(v) == nil; fits {
+		*extra = (*extra).without("sessionUpdate")
+	} else {
 		*u = Update{Kind: in.Kind, Raw: jsonrpc.Raw(text).Clone()}
-		return nil
 	}
-	*extra = (*extra).without("sessionUpdate")
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/da1ed7bb/parley/a2a"
 	"github.com/da1ed7bb/parley/agent"
-	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
 // New makes an agent of this protocol, for [a2a.NewServer].
@@ -214,7 +213,7 @@ func answerFrom(m *a2a.Message) *agent.Answer {
 	}
 	for key, value := range m.Metadata {
 		if key != agent.MetaAnswer {
-			a.Metadata = a.Metadata.With(key, jsonrpc.Raw(value))
+			a.Metadata = a.Metadata.With(key, value)
 		}
 	}
 	return a

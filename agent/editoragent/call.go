@@ -274,16 +274,13 @@ func (f *follower) follow(p *editor.PromptParams) (*agent.Result, error) {
 		if !end.Meta.Get(agent.MetaQuestion, &q) {
 			return f.result(end), nil
 		}
-		a, err := f.caller.Ask(f.ctx, &q)
-		if err != nil {
-			if f.ctx.Err() != nil {
-				err = context.Cause(f.ctx)
-			}
+		a, why := f.caller.Ask(f.ctx, &q)
+		if why != nil {
 			_ = f.link.client.CloseSession(context.WithoutCancel(f.ctx), f.session) // nobody will come back to it
 			if f.ctx.Err() != nil {
-				return &agent.Result{State: agent.Cancelled, Session: f.session}, nil
+				return &agent.Result{State: agent.Cancelled, Session: f.session}, nil //nolint:nilerr // that the caller has gone is how the run ended
 			}
-			return nil, fmt.Errorf("editoragent: %w: %.200q", err, q.Text)
+			return nil, fmt.Errorf("editoragent: %w: %.200q", why, q.Text)
 		}
 		p = &editor.PromptParams{SessionID: f.session, Prompt: blocksTo(a.Parts)}
 		if len(p.Prompt) == 0 {

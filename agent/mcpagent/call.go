@@ -85,7 +85,6 @@ func CardOf(t *mcp.Tool) agent.Card {
 func (l *link) tool(ctx context.Context, name string) (mcp.Tool, error) {
 	l.mu.Lock()
 	t, ok := l.tools[name]
-	n := len(l.tools)
 	l.mu.Unlock()
 	if !ok {
 		if _, err := l.Agents(ctx); err != nil {
@@ -93,8 +92,7 @@ func (l *link) tool(ctx context.Context, name string) (mcp.Tool, error) {
 		}
 		l.mu.Lock()
 		t, ok = l.tools[name]
-		n = len(l.tools)
-		if name == "" && n == 1 {
+		if name == "" && len(l.tools) == 1 {
 			for _, t = range l.tools {
 				ok = true
 			}
@@ -216,20 +214,20 @@ func (l *link) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitResul
 	f.mu.Unlock()
 	a, err := f.caller.Ask(f.ctx, q)
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.asking--
-	f.mu.Unlock()
-	switch {
-	case err != nil && f.ctx.Err() != nil:
-		gone := agent.Result{State: agent.Cancelled} // between two rounds there is nothing else that says so
-		return &mcp.ElicitResult{Action: mcp.ActionCancel, Meta: mcp.Meta{}.With(agent.MetaResult, gone)}, nil
-	case err != nil:
-		f.mu.Lock()
-		f.why = fmt.Errorf("mcpagent: %w: %.200q", err, q.Text)
-		f.mu.Unlock()
-		return &mcp.ElicitResult{Action: mcp.ActionCancel}, nil
+	if err == nil {
+		q.Settle(a)
+		return fill(e, a), nil
 	}
-	q.Settle(a)
-	return fill(e, a), nil
+	out := &mcp.ElicitResult{Action: mcp.ActionCancel}
+	if f.ctx.Err() != nil { // between two rounds there is nothing else that says so
+		f.said = true
+		out.Meta = out.Meta.With(agent.MetaResult, agent.Result{State: agent.Cancelled})
+	} else {
+		f.why = fmt.Errorf("mcpagent: %w: %.200q", err, q.Text)
+	}
+	return out, nil
 }
 
 // A follower is one call, as its caller hears of it.
@@ -240,14 +238,15 @@ type follower struct {
 	mu     sync.Mutex // guards what follows
 	stop   context.CancelCauseFunc
 	asking int   // questions that wait for the caller
+	said   bool  // the answer to one of them was that the caller has gone
 	why    error // a question that nobody answered, or a caller who does not listen
 }
 
-// leave ends the call when the caller has gone. While a question waits, its answer says so.
+// leave ends the call when the caller has gone. If a question waits, its answer says so instead.
 func (f *follower) leave(context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.asking == 0 && f.stop != nil {
+	if f.asking == 0 && !f.said && f.stop != nil {
 		f.stop(context.Cause(f.ctx))
 	}
 }
