@@ -66,7 +66,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.jkt = jkt
-	s.give(w, g, kind == "authorization_code" || kind == "refresh_token")
+	s.give(w, g, (kind == "authorization_code" || kind == "refresh_token") && (c.Grants == nil || slices.Contains(c.Grants, "refresh_token")))
 }
 
 // redeem trades a code, once.

@@ -1,0 +1,24 @@
+package mcp_test
+
+import (
+	"testing"
+
+	"github.com/da1ed7bb/parley/interop/authserver"
+	"github.com/da1ed7bb/parley/interop/harness"
+	"github.com/da1ed7bb/parley/mcp/oauth"
+)
+
+// TestAuthNPMClients: the clients of both TypeScript SDKs find their way through our guard, the newer one with bound tokens and nonces too.
+func TestAuthNPMClients(t *testing.T) {
+	for kind, bound := range map[string]bool{"v1": false, "v2": false, "v2-dpop": true} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r := newRealm(t, authserver.Options{DPoP: bound, Nonce: bound}, func(_ *realm, o *oauth.ProtectOptions) {
+				if o.Nonces = bound; bound {
+					o.DPoP = oauth.DPoPAlways
+				}
+			})
+			harness.Checks(t, node(t, "node/auth.mjs", kind, r.resource))
+		})
+	}
+}
