@@ -88,13 +88,6 @@ func appendString(dst []byte, s string) []byte {
 	return out
 }
 
-// canonical returns the text of RFC 8785.
-func canonical(text jsonrpc.Raw) (jsonrpc.Raw, error) {
-	v := jsontext.Value(text.Clone())
-	err := v.Canonicalize()
-	return jsonrpc.Raw(v), err
-}
-
 // member finds a member of an object; nil if there is none.
 func member(object jsonrpc.Raw, name string) jsonrpc.Raw {
 	if len(object) == 0 || object[0] != '{' {

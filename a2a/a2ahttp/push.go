@@ -73,7 +73,7 @@ func (p *Pusher) Check(ctx context.Context, c a2a.PushConfig) error {
 	defer cancel()
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return nil //nolint:nilerr // as said above
+		return nil
 	}
 	for _, ip := range found {
 		if !outbound.IsPublic(ip) {

@@ -3,6 +3,7 @@ package a2ahttp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/da1ed7bb/parley/a2a"
@@ -86,8 +87,7 @@ func reshape(out []byte, fault *jsonrpc.Error) []byte {
 		if len(fixed) > 0 {
 			fixed = append(fixed, ',')
 		}
-		err := m.Decode(nil)
-		if e, ok := err.(*jsonrpc.Error); ok { // Decode returns one as it is
+		if e, ok := errors.AsType[*jsonrpc.Error](m.Decode(nil)); ok {
 			fixed = jsonrpc.AppendError(fixed, jsonrpc.Version2, m.ID, a2a.Reshape(e))
 			return
 		}
