@@ -22,3 +22,15 @@ func TestAuthNPMClients(t *testing.T) {
 		})
 	}
 }
+
+// TestAuthNPMServer: our client gets into a service on the TypeScript SDK, which is its own authorization server: one that others wrote.
+func TestAuthNPMServer(t *testing.T) {
+	r := &realm{resource: harness.Server(t, node(t, "node/auth-server.mjs"))["http"]}
+	c, err := r.connect(t, new(oauth.Client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := say(t, c, "whoami"); got != "mcp:tools for "+r.resource {
+		t.Errorf("whoami = %q", got)
+	}
+}
