@@ -169,5 +169,16 @@ func TestSessionless(t *testing.T) {
 		w.post(t, counting("1", 1)).want(t, "200", asStream, `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}`+
 			"\n\ndata: "+strings.Replace(sum, `"3"`, `"counted"`, 1)+"\n\n")
 		w.modern(t, "1", "nobody", "").want(t, "404", asJSON, fault(-32601, "Method not found", "1"))
+
+		// Going away does not cancel (MCP 2025-11-25, Transports).
+		s := w.begin(t, w.request("POST", "/mcp", call("1", "wait", "{}")), "")
+		within(t, w.started)
+		s.Close()
+		w.post(t, add).want(t, "200", asJSON, sum)
+		select {
+		case err := <-w.ended:
+			t.Errorf("%d: the handler ended: %v", policy, err)
+		default:
+		}
 	}
 }
