@@ -58,6 +58,12 @@ func TestModernOnTheWire(t *testing.T) {
 		}
 	})
 
+	t.Run("to listen without a stream", func(t *testing.T) {
+		for _, accept := range []string{"application/json", "*/*", "application/json, text/event-stream;q=0"} {
+			got := w.modern(t, "1", "subscriptions/listen", `"notifications":{}`, "Accept: "+accept)
+			got.want(t, "406", asJSON, fault(-32600, "Invalid Request: the answer is an event stream, which Accept does not name", "1"))
+		}
+	})
 	t.Run("a notification", func(t *testing.T) {
 		w.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, "MCP-Protocol-Version: 2026-07-28").want(t, "202", "", "")
 	})

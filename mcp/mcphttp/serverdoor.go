@@ -5,8 +5,10 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/transport/sse"
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
@@ -80,10 +82,23 @@ func (h *Handler) checkModern(r *http.Request, req *jsonrpc.Request) error {
 	if err := h.server.CheckHeaders(req, r.Header.Values); err != nil {
 		return err
 	}
+	if req.Method == mcp.MethodListen && !takesStream(r) {
+		return errNeedsStream
+	}
 	if !bytes.Contains(req.Params, plainCapabilities) {
 		return checkCapabilities(req.Params)
 	}
 	return nil
+}
+
+// errNeedsStream is answered 406.
+var errNeedsStream = jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the answer is an event stream, which Accept does not name")
+
+// takesStream reports whether the answer may be an event stream. A wildcard is said by many that could not read one.
+func takesStream(r *http.Request) bool {
+	q, named := guard.Quality(r.Header["Accept"], sse.ContentType)
+	text, _ := guard.Quality(r.Header["Accept"], "application/json")
+	return q > 0 && (named || text == 0)
 }
 
 // plainCapabilities is how nearly every request declares them.
@@ -128,6 +143,9 @@ func (h *Handler) unsupported(ctx context.Context, version string) error {
 
 // modernStatus maps an error (MCP 2026-07-28, Transports, Streamable HTTP). What a handler says about params is an answer like any other.
 func modernStatus(e *jsonrpc.Error, refused bool) int {
+	if e == errNeedsStream {
+		return http.StatusNotAcceptable
+	}
 	switch e.Code {
 	case jsonrpc.CodeParseError, jsonrpc.CodeInvalidRequest, mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedVersion:
 		return http.StatusBadRequest

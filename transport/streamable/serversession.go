@@ -32,7 +32,6 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, b *buffer, wants 
 		t.write(s, w, r)
 		return
 	}
-	n.heard = time.Since(n.began)
 	if !s.publish(n) {
 		n.end()
 		s.refuse(w, r, b.in, stopping)

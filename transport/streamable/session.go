@@ -52,7 +52,7 @@ type Session struct {
 	mu         sync.Mutex // guards what follows
 	posts      map[*turn]struct{}
 	listening  int           // GETs under way
-	heard      time.Duration // when the last HTTP request began or ended, since began
+	heard      time.Duration // when the last HTTP request began or ended, since began; zero before there is one
 	ended      bool
 	logs       map[uint64]*eventLog
 	voice      *eventLog // number 0

@@ -371,3 +371,37 @@ type blank struct {
 func (w *blank) Header() http.Header         { return w.h }
 func (w *blank) WriteHeader(int)             {}
 func (w *blank) Write(p []byte) (int, error) { w.n += len(p); return len(p), nil }
+
+// TestGone: of an answer whose client is gone before it has heard anything nothing is kept: it knows of no event behind which it could go on.
+func TestGone(t *testing.T) {
+	for _, polling := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newProtocol()
+			s := p.server()
+			s.Polling = polling
+			defer s.Close()
+			said := make(chan error, 1)
+			p.Add("late", jsonrpc.PeerFunc(func(ctx context.Context, peer jsonrpc.Peer, _ struct{}) (string, error) {
+				time.Sleep(time.Minute)
+				err := peer.Notify(ctx, "tick", nil)
+				said <- err
+				return "", err
+			}), jsonrpc.Open)
+			session := open(t, s)
+			n := <-p.begun
+			ctx, hang := context.WithCancel(t.Context())
+			go askIn(ctx, s, "POST", `{"jsonrpc":"2.0","method":"late","id":1}`, session)
+			time.Sleep(time.Second)
+			hang()
+			if err := <-said; !errors.Is(err, jsonrpc.ErrAnswered) {
+				t.Errorf("polling %t: the handler was told %v", polling, err)
+			}
+			synctest.Wait()
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if len(n.logs) != 1 || len(n.order) != 0 || len(n.posts) != 0 {
+				t.Errorf("polling %t: %d logs, %d events, %d posts are kept", polling, len(n.logs), len(n.order), len(n.posts))
+			}
+		})
+	}
+}
