@@ -2,7 +2,7 @@
 // same for a client.
 //
 //	h := &a2ahttp.Server{A2A: s}
-//	err := http.ListenAndServe("127.0.0.1:9000", h) // behind a door: see package parley
+//	err := http.ListenAndServe("127.0.0.1:9000", h)
 //
 //	client, card, err := a2ahttp.Dial(ctx, "http://127.0.0.1:9000", nil)
 //

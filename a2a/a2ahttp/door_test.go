@@ -160,3 +160,43 @@ func TestExtensionsAreEchoed(t *testing.T) {
 		t.Errorf("headers %v", got.header)
 	}
 }
+
+func TestTheDoor(t *testing.T) {
+	s := serve(t, card(), echo, nil)
+	for _, path := range []string{"/rpc", "/rest/message:send", "/", "/ws", a2ahttp.CardPath} {
+		for name, headers := range map[string][]string{"a page elsewhere": {"Origin", "https://evil.example"}, "no page at all": {"Origin", "null"}, "cross-site": {"Sec-Fetch-Site", "cross-site"}} {
+			if got := s.ask(t, http.MethodPost, path, send10, headers...); got.status != 403 {
+				t.Errorf("%s, %s: %d", path, name, got.status)
+			}
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(send10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "rebound.example"
+		req.Header.Set("Content-Type", "application/json")
+		got, err := s.web.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = got.Body.Close()
+		if got.StatusCode != 403 {
+			t.Errorf("%s, another Host: %d", path, got.StatusCode)
+		}
+	}
+	wrong := serve(t, card(), echo, nil, func(h *a2ahttp.Server) { h.Hosts = []string{"http://x"} })
+	if got := wrong.ask(t, http.MethodPost, "/rpc", send10); got.status != 500 || a2ahttp.CheckNames([]string{"http://x"}, nil) == nil {
+		t.Errorf("a wrong entry in Hosts: %d", got.status)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	s := serve(t, card(), echo, nil)
+	if err := s.http.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := s.ask(t, http.MethodPost, "/rpc", send10)
+	if got.status != 503 || got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, `"code":-31004`) || !strings.Contains(got.body, `"data":[{"@type":`) {
+		t.Errorf("%d %v %s", got.status, got.header, got.body)
+	}
+}

@@ -23,7 +23,7 @@ func FuzzHTTP(f *testing.F) {
 	}
 	s := a2a.NewServer(card(), a2a.AgentFunc(echo), nil)
 	f.Cleanup(s.Close)
-	h := &a2ahttp.Server{A2A: s}
+	h := &a2ahttp.Server{A2A: s, Unguarded: true}
 	f.Fuzz(func(t *testing.T, method, path, version, body string) {
 		u, err := url.ParseRequestURI(path)
 		if err != nil || !strings.HasPrefix(path, "/") || method == "" || strings.ContainsFunc(method, func(c rune) bool { return c < 'A' || c > 'Z' }) {

@@ -103,7 +103,6 @@ func isREST(r *http.Request) bool {
 }
 
 func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
-	s.init()
 	to, allow := find(r)
 	if to == nil {
 		f := &guard.Refusal{Status: http.StatusNotFound, Text: "there is nothing at this address"}

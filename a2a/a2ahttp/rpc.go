@@ -13,7 +13,6 @@ import (
 
 // serveRPC answers one POST: a message or a batch.
 func (s *Server) serveRPC(w http.ResponseWriter, r *http.Request) {
-	s.init()
 	if r.Method != http.MethodPost {
 		guard.MethodOnly(http.MethodPost).Write(w, r)
 		return

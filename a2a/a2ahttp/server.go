@@ -1,6 +1,7 @@
 package a2ahttp
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,9 +25,22 @@ const (
 // the base itself, the REST binding, and the JSON-RPC binding wherever else a POST goes. RPC, REST, Card and WebSocket are the parts, to be mounted apart. Its fields must not
 // change once it serves; it is safe for concurrent use.
 //
-// It asks who calls as the card says, and otherwise nothing: a door that looks at Host and Origin stands before it.
+// It lets in programs on this machine, and asks who calls as the card says. [Server.Drain] ends it before the http.Server: streams would
+// hold that up.
 type Server struct {
 	A2A *a2a.Server // needed
+
+	// Hosts are further names that the Host header may have: "host", "host:port", or "host:*". localhost, 127.0.0.1 and [::1] with
+	// the listening port always pass. Another Host is answered 403: it may be a web page's (DNS rebinding). An entry that can never match
+	// lets nobody in; [CheckNames] tells before.
+	Hosts []string
+
+	// Origins are further web pages that may call, such as "https://app.example:8443". Those of the Host list always pass. Another
+	// Origin is answered 403.
+	Origins []string
+
+	// Unguarded leaves Host and Origin to whoever stands in front.
+	Unguarded bool
 
 	// Authenticate says who calls, from credentials that one of the card's security requirements names; see [Credential]. It returns
 	// [a2a.ErrUnauthenticated] or [a2a.ErrForbidden] for those that are not good, or not enough. Nil: a card with requirements lets
@@ -48,7 +62,13 @@ type Server struct {
 	// Limits bound one payload.
 	Limits jsonrpc.Limits
 
+	// MaxRunning bounds the requests that run at once, streams among them. Zero means 4,096. More are answered -31001.
+	MaxRunning int64
+
 	setup    sync.Once
+	door     *guard.Door // nil: somebody else's business
+	shut     *guard.Refusal
+	gate     jsonrpc.Gate
 	answerer jsonrpc.Answerer
 	memory   guard.Memory
 	watch    guard.Watch
@@ -57,14 +77,56 @@ type Server struct {
 
 func (s *Server) init() {
 	s.setup.Do(func() {
-		s.answerer.Limits = s.Limits
+		if s.gate.Max = s.MaxRunning; s.gate.Max <= 0 {
+			s.gate.Max = 4096
+		}
+		s.answerer.Limits, s.answerer.Gate = s.Limits, &s.gate
+		if !s.Unguarded {
+			var err error
+			if s.door, err = guard.New(&guard.Options{Hosts: s.Hosts, Origins: s.Origins}); err != nil {
+				s.shut = &guard.Refusal{Status: http.StatusInternalServerError, Text: "this server is not set up"}
+			}
+		}
 		s.A2A.Configure(&s.answerer)
 		s.answerer.Cancellation = jsonrpc.Cancellation{} // a caller over HTTP hangs up
 	})
 }
 
+// CheckNames complains about an entry of Hosts or Origins that can never match.
+func CheckNames(hosts, origins []string) error {
+	_, err := guard.New(&guard.Options{Hosts: hosts, Origins: origins})
+	return err
+}
+
+// Drain answers new requests with -31004 from now on, and waits for those that run. When ctx ends first, they end, and Drain returns ctx's cause.
+func (s *Server) Drain(ctx context.Context) error {
+	s.init()
+	return s.answerer.Drain(ctx)
+}
+
+// guarded puts the door before a handler.
+func (s *Server) guarded(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.init()
+		if f := s.refuse(r); f != nil {
+			f.Write(w, r)
+			return
+		}
+		serve(w, r)
+	}
+}
+
+func (s *Server) refuse(r *http.Request) *guard.Refusal {
+	if s.door == nil {
+		return s.shut
+	}
+	return s.door.Check(r)
+}
+
 // ServeHTTP serves all.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guarded(s.serve)(w, r) }
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == CardPath || path == OldCardPath, (path == "/" || path == "") && r.Method == http.MethodGet:
 		s.serveCard(w, r)
@@ -76,13 +138,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // RPC serves the JSON-RPC binding, of both versions, at any path.
-func (s *Server) RPC() http.Handler { return http.HandlerFunc(s.serveRPC) }
+func (s *Server) RPC() http.Handler { return s.guarded(s.serveRPC) }
 
 // REST serves the HTTP+JSON binding of v1.0 at the paths that the specification has; [http.StripPrefix] takes away what stands before.
-func (s *Server) REST() http.Handler { return http.HandlerFunc(s.serveREST) }
+func (s *Server) REST() http.Handler { return s.guarded(s.serveREST) }
 
 // Card serves the agent card at any path.
-func (s *Server) Card() http.Handler { return http.HandlerFunc(s.serveCard) }
+func (s *Server) Card() http.Handler { return s.guarded(s.serveCard) }
 
 // Interfaces are those of a Server, for its card: rpc and rest are the addresses of the two bindings, absolute, or paths, which the card then
 // completes with the host that the caller named. An empty one is left out.

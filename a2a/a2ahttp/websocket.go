@@ -14,7 +14,7 @@ const Subprotocol = "a2a"
 // WebSocket serves [a2a.BindingStream] at any path: many calls and streams on one connection. Who calls is asked once, by the request that
 // opens it.
 func (s *Server) WebSocket() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.guarded(func(w http.ResponseWriter, r *http.Request) {
 		if !websocket.IsUpgrade(r) {
 			(&guard.Refusal{Status: http.StatusUpgradeRequired, Text: "this address is for WebSocket", Name: "Upgrade", Value: "websocket"}).Write(w, r)
 			return
