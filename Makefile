@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 BENCH    ?= .
 COUNT    ?= 1
 
-.PHONY: help setup build run generate tidy lint race fuzz microbench bench bench-full bench-check bench-size interop cross test test-long clean
+.PHONY: help setup build run generate tidy lint race fuzz microbench bench bench-full bench-check bench-size interop tck cross test test-long clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -61,6 +61,9 @@ bench-size: ## how large a TCP client is, and on small systems
 
 interop: ## our ends against other people's programs
 	cd interop && go test -race -count=1 -timeout 12m ./...
+
+tck: ## the A2A conformance kit; TCK is a checkout of github.com/a2aproject/a2a-tck
+	interop/a2a/tck.sh '$(TCK)'
 
 cross: ## the code compiles for the other systems too
 	scripts/cross

@@ -136,10 +136,20 @@ func (s *Server) Configure(a *jsonrpc.Answerer) {
 	}
 }
 
-// Serve holds one conversation by [BindingStream] until the client hangs up, ctx ends, or the server closes.
+// pipeGrace is how long what runs may go on after the client has said its last word, so that a program at the other end of a pipe gets its
+// answers.
+const pipeGrace = 15 * time.Second
+
+// Serve holds one conversation by [BindingStream] until the client hangs up, ctx ends, or the server closes. What runs when the client has
+// sent its last byte has 15 s to finish.
 func (s *Server) Serve(ctx context.Context, t jsonrpc.Transport) error {
 	conn := jsonrpc.NewConn(t)
-	conn.Limits = s.opts.Limits
+	conn.Limits, conn.Grace = s.opts.Limits, pipeGrace
+	return s.ServeConn(ctx, conn)
+}
+
+// ServeConn is Serve on a Conn that nobody serves yet, with the limits and the grace that it has.
+func (s *Server) ServeConn(ctx context.Context, conn *jsonrpc.Conn) error {
 	s.Configure(&conn.Answerer)
 	served := make(chan struct{})
 	var watch sync.WaitGroup

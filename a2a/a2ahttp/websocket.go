@@ -5,6 +5,7 @@ import (
 
 	"github.com/da1ed7bb/parley/a2a"
 	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
@@ -28,6 +29,8 @@ func (s *Server) WebSocket() http.Handler {
 		if err != nil {
 			return // it has been answered
 		}
-		_ = s.A2A.Serve(a2a.WithPrincipal(r.Context(), principal), t) // its end is the peer's business
+		conn := jsonrpc.NewConn(t)
+		conn.Limits = s.Limits
+		_ = s.A2A.ServeConn(a2a.WithPrincipal(r.Context(), principal), conn) // its end is the peer's business
 	})
 }

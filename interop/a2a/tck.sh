@@ -67,7 +67,7 @@ start agent-1.0
 for transport in jsonrpc http_json; do
 	echo "v1.0, $transport"
 	(cd "$work/v10" && "$python" -m pytest tests/compatibility/ --ignore=tests/compatibility/grpc --sut-host="$address" \
-		--transport=$transport -q --tb=line -rf -p no:cacheprovider --compatibility-report="$out/v1.0-$transport") >"$out/v1.0-$transport.txt" 2>&1 || failed=1
+		--transport=$transport -q --tb=line -rf -p no:cacheprovider --compatibility-report="$out/report-$transport") >"$out/v1.0-$transport.txt" 2>&1 || failed=1
 	grep -E '^FAILED|passed|failed' "$out/v1.0-$transport.txt" || true
 done
 start agent-0.3 -old
