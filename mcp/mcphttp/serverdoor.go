@@ -30,13 +30,13 @@ func (h *Handler) door(r *http.Request, payload []byte) streamable.Route {
 	default:
 		return refuse(mcp.CodeHeaderMismatch, "Header mismatch: "+mcp.HeaderProtocolVersion+" comes twice")
 	}
-	if len(r.Header[sessionKey]) > 0 || r.Method != http.MethodPost {
+	if len(r.Header[sessionKey]) > 0 {
 		return streamable.Route{}
 	}
 	return h.doorByBody(payload)
 }
 
-// doorByBody is for a POST whose headers say nothing.
+// doorByBody is for a request whose headers say nothing.
 func (h *Handler) doorByBody(payload []byte) streamable.Route {
 	modern, opening := false, false
 	fault := jsonrpc.Scan(payload, func(m *jsonrpc.Message) {
@@ -55,7 +55,7 @@ func (h *Handler) doorByBody(payload []byte) streamable.Route {
 	switch {
 	case fault != nil:
 		return streamable.Route{Alone: &h.byOlder} // whichever it is, it cannot be read
-	case modern && !batch:
+	case modern:
 		return streamable.Route{Alone: &h.byItself}
 	case opening && !batch && h.opts.Sessions != SessionsNone:
 		return streamable.Route{Begin: true}

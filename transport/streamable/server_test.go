@@ -462,3 +462,37 @@ func TestAskBack(t *testing.T) {
 		}
 	})
 }
+
+// TestStreamFromTheStart: who takes nothing but a stream learns at once that it has begun.
+func TestStreamFromTheStart(t *testing.T) {
+	p := newProtocol()
+	leave := make(chan struct{})
+	p.Add("wait", jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
+		<-leave
+		return "waited", nil
+	}))
+	web := serve(t, p.server())
+	const wait = `{"jsonrpc":"2.0","method":"wait","id":1}`
+	inside := do(t, web, "POST", wait, begin(t, web), "Accept: text/event-stream") // returns with the headers
+	outside := do(t, web, "POST", wait, "Alone: yes", "Accept: text/event-stream")
+	close(leave)
+	inside.want(t, "1-1", result("1", `"waited"`))
+	outside.want(t, "", result("1", `"waited"`))
+}
+
+// TestMemory: bodies count while they are answered, and not any more afterwards.
+func TestMemory(t *testing.T) {
+	p := newProtocol()
+	s := p.server()
+	s.memory.Max = 300_000
+	web := serve(t, s)
+	session := begin(t, web)
+	text := `["` + strings.Repeat("x", 200_000) + `"]`
+	for _, how := range []string{session, "Alone: yes"} {
+		for range 3 {
+			if got := raw(t, web, post(echo("1", text), both, how)); !strings.HasPrefix(got, "HTTP/1.0 200 ") {
+				t.Fatalf("got %.200q", got)
+			}
+		}
+	}
+}
