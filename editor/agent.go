@@ -27,7 +27,7 @@ type AgentOptions struct {
 	LoadSession   func(ctx context.Context, s *Session, p *LoadSessionParams) (*LoadSessionResult, error)
 	ResumeSession func(ctx context.Context, s *Session, p *LoadSessionParams) (*LoadSessionResult, error)
 
-	// CloseSession frees what a session holds; its turn was cancelled before. DeleteSession and ListSessions are about those that can be loaded.
+	// CloseSession frees what a session holds; its turn was cancelled and has ended. DeleteSession and ListSessions are about those that can be loaded.
 	// Nil: not offered, except that a client can always close.
 	CloseSession  func(ctx context.Context, s *Session) error
 	DeleteSession func(ctx context.Context, e *Editor, sessionID string) error
@@ -122,6 +122,7 @@ type turn struct {
 	session   string
 	cancel    context.CancelCauseFunc // nil until it runs
 	cancelled bool
+	over      chan struct{} // closed when it ran and its answer is on its way
 }
 
 // A door sees each payload before anybody else does. It notes the prompts, so that a cancel, which overtakes, meets the
@@ -380,7 +381,13 @@ func (s *side) closeSession(ctx context.Context, e *Editor, req *jsonrpc.Request
 	if !ok {
 		return nil, noSession(in.SessionID)
 	}
-	s.stop(n.id)
+	if t := s.stop(n.id); t != nil {
+		select {
+		case <-t.over:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 	s.forget(n.id)
 	if f := s.agent.opts.CloseSession; f != nil {
 		if err := f(ctx, s.view(e, n, req)); err != nil {

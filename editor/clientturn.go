@@ -105,13 +105,12 @@ func (c *Client) Prompt(ctx context.Context, p *PromptParams, on func(*Update) e
 	take := on
 	if on != nil {
 		take = func(u *Update) error {
-			if refused != nil {
-				return nil
+			if refused == nil {
+				if refused = on(u); refused != nil {
+					stop(refused)
+				}
 			}
-			if refused = on(u); refused != nil {
-				stop(refused)
-			}
-			return nil //nolint:nilerr // the turn goes on to its end; refused is for the caller
+			return nil // the turn goes on to its end; refused is for the caller
 		}
 	}
 	out := new(PromptResult)

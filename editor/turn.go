@@ -43,7 +43,7 @@ func (s *side) note(payload []byte) {
 		if len(s.announced) >= mostAnnounced { // of which most were refused for want of room
 			clear(s.announced)
 		}
-		s.announced[m.ID] = &turn{session: in.SessionID}
+		s.announced[m.ID] = &turn{session: in.SessionID, over: make(chan struct{})}
 	})
 }
 
@@ -54,7 +54,7 @@ func (s *side) begin(id jsonrpc.ID, sessionID string, cancel context.CancelCause
 	t := s.announced[id]
 	delete(s.announced, id)
 	if t == nil {
-		t = &turn{session: sessionID}
+		t = &turn{session: sessionID, over: make(chan struct{})}
 	}
 	n := s.sessions[sessionID]
 	switch {
@@ -78,8 +78,8 @@ func (s *side) end(n *session, t *turn) bool {
 	return t.cancelled
 }
 
-// stop cancels the turn of a session, and those of its prompts that have not begun.
-func (s *side) stop(sessionID string) {
+// stop cancels the turn of a session, and those of its prompts that have not begun. It returns the one that runs, nil for none.
+func (s *side) stop(sessionID string) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.announced {
@@ -90,7 +90,9 @@ func (s *side) stop(sessionID string) {
 	if n := s.sessions[sessionID]; n != nil && n.turn != nil {
 		n.turn.cancelled = true
 		n.turn.cancel(ErrTurnCancelled)
+		return n.turn
 	}
+	return nil
 }
 
 // cancelTurn hears session/cancel, on the goroutine that reads.
@@ -119,6 +121,7 @@ func (s *side) prompt(ctx context.Context, e *Editor, req *jsonrpc.Request) (any
 		}
 		return nil, err
 	}
+	req.After(func() { close(t.over) })
 	turn := &Turn{Session: s.view(e, n, req), Prompt: in.Prompt, Params: &in}
 	var reason StopReason
 	if f := s.agent.opts.Prompt; f != nil {
