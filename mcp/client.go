@@ -17,7 +17,8 @@ import (
 type ClientOptions struct {
 	Versions []Version // which are spoken; nil means all
 
-	// Elicit asks the user. ElicitURL says that it takes the mode ElicitURL too. What the user left out gets the defaults of the form.
+	// Elicit asks the user. ElicitURL says that it takes the mode ElicitURL too. What the user left out gets the defaults of the form. A call that a
+	// server of 2025-11-25 refuses until the user has been to a URL is made again when Elicit has returned that they accept.
 	Elicit    func(ctx context.Context, e *Elicitation) (*ElicitResult, error)
 	ElicitURL bool
 
@@ -30,6 +31,10 @@ type ClientOptions struct {
 
 	// NoTasks keeps servers of the modern era from answering a call with a task, which [Client.CallTool] otherwise waits for.
 	NoTasks bool
+
+	// HostTasks lets a server of 2025-11-25 ask Sample and Elicit by a task: it hears at once that the question has come, and comes back
+	// for the answer. At most 100 are kept, each for an hour at most.
+	HostTasks bool
 
 	// Experimental and Extensions go into the capabilities.
 	Experimental map[string]Settings
@@ -83,12 +88,14 @@ type Client struct {
 	envelope atomic.Pointer[[]byte] // how the _meta of a modern request begins
 	server   atomic.Pointer[serverFacts]
 	cache    resultCache
+	hosted   hostedTasks
 
 	mu      sync.Mutex               // guards what follows
 	headers map[string][]HeaderParam // of tools, by name
 	outputs map[string]*schema       // of tools, by name; nil for what cannot be validated
 	watch   map[*watcher]struct{}
-	level   Level // that a legacy server was told; LevelNone: none
+	visits  map[string]chan struct{} // to URLs, by the id of their elicitation
+	level   Level                    // that a legacy server was told; LevelNone: none
 }
 
 // serverFacts are what a server said about itself.
@@ -104,7 +111,8 @@ func NewClient(info Implementation, o *ClientOptions) *Client {
 	if o == nil {
 		o = &ClientOptions{}
 	}
-	c := &Client{info: info, opts: *o, gone: make(chan struct{}), headers: map[string][]HeaderParam{}, outputs: map[string]*schema{}, watch: map[*watcher]struct{}{}}
+	c := &Client{info: info, opts: *o, gone: make(chan struct{}), headers: map[string][]HeaderParam{}, outputs: map[string]*schema{}, watch: map[*watcher]struct{}{}, visits: map[string]chan struct{}{}}
+	c.hosted.init()
 	if c.opts.Versions == nil {
 		c.opts.Versions = Versions()
 	}
@@ -133,7 +141,12 @@ func Connect(ctx context.Context, t jsonrpc.Transport, info Implementation, o *C
 }
 
 // Gone tells the client that its link has ended, so that what waits for news ends too. A carrier of its own calls it; more than once does nothing.
-func (c *Client) Gone() { c.goneOnce.Do(func() { close(c.gone) }) }
+func (c *Client) Gone() {
+	c.goneOnce.Do(func() {
+		close(c.gone)
+		c.hosted.end()
+	})
+}
 
 // Attach sets the fields of a Conn, so that it is a Link for this client.
 func (c *Client) Attach(conn *jsonrpc.Conn) {
@@ -156,6 +169,7 @@ func (c *Client) Close() error {
 	}
 	c.Gone()
 	c.serving.Wait()
+	c.hosted.running.Wait()
 	return err
 }
 
@@ -200,6 +214,15 @@ func (c *Client) capabilities(v Version) ClientCapabilities {
 		caps.Elicitation = &ElicitationCapability{Form: &Mark{}}
 		if c.opts.ElicitURL {
 			caps.Elicitation.URL = &Mark{}
+		}
+	}
+	if c.opts.HostTasks && v.HasCoreTasks() {
+		caps.Tasks = &TasksCapability{List: &Mark{}, Cancel: &Mark{}, Requests: &TasksRequests{}}
+		if c.opts.Sample != nil {
+			caps.Tasks.Requests.Sampling = &TasksSampling{CreateMessage: &Mark{}}
+		}
+		if c.opts.Elicit != nil {
+			caps.Tasks.Requests.Elicitation = &TasksElicitation{Create: &Mark{}}
 		}
 	}
 	if v.HasExtensions() || v.HasCoreTasks() { // the last legacy revision tolerates them

@@ -22,7 +22,11 @@ func (c *Client) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	case MethodPing:
 		return empty, nil
 	case MethodRootsList, MethodCreateMessage, MethodElicit:
-		return c.answer(ctx, req.Method, req.Params)
+		return c.asTask(ctx, req)
+	case MethodTasksGet, MethodTasksResult, MethodTasksList, MethodTasksCancel:
+		if c.opts.HostTasks && c.Version().HasCoreTasks() {
+			return c.hosted.handle(ctx, req)
+		}
 	}
 	return nil, jsonrpc.ErrMethodNotFound
 }

@@ -173,7 +173,20 @@ func (c *Client) invoke(ctx context.Context, method string, params jsonrpc.Raw, 
 	var raw jsonrpc.Raw
 	if !c.Version().Modern() {
 		err := c.do(ctx, method, params, &raw, o)
-		return raw, err
+		if err == nil {
+			return raw, nil
+		}
+		v := visitor{c: c}
+		defer v.leave()
+		for {
+			var again bool
+			if again, err = v.again(ctx, err); !again {
+				return nil, err
+			}
+			if err = c.do(ctx, method, params, &raw, o); err == nil {
+				return raw, nil
+			}
+		}
 	}
 	now := params
 	for range c.opts.Rounds {

@@ -39,6 +39,7 @@ func (c *Client) heard(req *jsonrpc.Request) {
 		c.cache.dropOne(MethodResourcesRead, change.URI)
 	case NotifyElicitationComplete:
 		change.ID, _ = textOf(member(req.Params, "elicitationId"))
+		c.visited(change.ID)
 	case NotifyTask:
 		var t extTask
 		if req.Params.Decode(&t) != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -17,7 +18,13 @@ func TestNeedURL(t *testing.T) {
 	for _, v := range []mcp.Version{mcp.V20251125, mcp.V20260728} {
 		t.Run(v.String(), func(t *testing.T) {
 			s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+			var paid atomic.Bool
+			tried := make(chan struct{}, 10)
 			mcp.AddTool(s, mcp.Tool{Name: "pay"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+				tried <- struct{}{}
+				if paid.Load() {
+					return "paid", nil
+				}
 				if err := r.NeedURL(ctx, mcp.Elicitation{Mode: mcp.ElicitURL, Message: "Pay", URL: "https://example.com/pay"}); err != nil {
 					return "", err
 				}
@@ -26,30 +33,43 @@ func TestNeedURL(t *testing.T) {
 			mcp.AddTool(s, mcp.Tool{Name: "done"}, func(_ context.Context, r *mcp.Request, in struct {
 				ID string `json:"id"`
 			}) (string, error) {
+				paid.Store(true)
 				r.Session().ElicitationComplete(in.ID)
 				return "", nil
 			})
 			o := answering()
 			o.ElicitURL = true
+			ids := make(chan string, 1)
+			o.Elicit = func(_ context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
+				ids <- e.ElicitationID
+				return &mcp.ElicitResult{Action: mcp.ActionAccept}, nil
+			}
 			changes := make(chan mcp.Change, 1)
 			o.OnChange = func(ch mcp.Change) { changes <- ch }
 			c := connect(t, s, o, v)
-			got, err := c.CallTool(t.Context(), "pay", nil, nil)
 			if v.Modern() {
+				got, err := c.CallTool(t.Context(), "pay", nil, nil)
 				if err != nil || got.Text() != "paid" {
 					t.Errorf("got %+v, %v", got, err)
 				}
 				return
 			}
-			var e *jsonrpc.Error
-			var data mcp.URLElicitationData
-			if !errors.As(err, &e) || e.Code != mcp.CodeURLElicitation || e.Data.Decode(&data) != nil || data.Elicitations[0].ElicitationID == "" {
-				t.Fatalf("got %v", err)
-			}
-			_, err = c.CallTool(t.Context(), "done", map[string]string{"id": data.Elicitations[0].ElicitationID}, nil)
+			// The user has agreed to go there, and the server wants to see the money: the call is made again until then.
+			result := make(chan string, 1)
+			go func() {
+				got, err := c.CallTool(t.Context(), "pay", nil, nil)
+				result <- fmt.Sprint(got.Text(), err)
+			}()
+			id := eventually(t, ids)
+			eventually(t, tried)
+			eventually(t, tried)
+			_, err := c.CallTool(t.Context(), "done", map[string]string{"id": id}, nil)
 			must(t, err)
-			if ch := eventually(t, changes); ch.ID != data.Elicitations[0].ElicitationID {
-				t.Errorf("heard %+v", ch)
+			if ch := eventually(t, changes); ch.ID != id || id == "" {
+				t.Errorf("heard %+v, want %s", ch, id)
+			}
+			if got := eventually(t, result); got != "paid<nil>" {
+				t.Errorf("got %s", got)
 			}
 		})
 	}

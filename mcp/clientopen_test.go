@@ -1,0 +1,426 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+)
+
+// A scriptLink is a carrier that is no connection: its function answers each message, and it keeps what was sent.
+type scriptLink struct {
+	answer func(method string, params jsonrpc.Raw) (string, error)
+
+	mu   sync.Mutex
+	sent []string
+}
+
+func (l *scriptLink) Do(_ context.Context, item *jsonrpc.Item) error {
+	params, _ := item.Params.(jsonrpc.Raw)
+	l.mu.Lock()
+	l.sent = append(l.sent, item.Method)
+	l.mu.Unlock()
+	text, err := l.answer(item.Method, params)
+	if err == nil && item.Result != nil {
+		m := jsonrpc.Message{Result: jsonrpc.Raw(text)}
+		err = m.Decode(item.Result)
+	}
+	item.Err = err
+	return err
+}
+
+func (l *scriptLink) Close() error { return nil }
+
+const helloOfOld = `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"old","version":"1"}}`
+
+// TestOpen holds what the first answers of a server lead to.
+func TestOpen(t *testing.T) {
+	hopeless := errors.New("nobody there")
+	unsupported := func(versions string) error {
+		return &jsonrpc.Error{Code: mcp.CodeUnsupportedVersion, Data: jsonrpc.Raw(`{"supported":[` + versions + `],"requested":"2026-07-28"}`)}
+	}
+	const modernHello = `{"supportedVersions":["2026-07-28"],"capabilities":{}}`
+	hand := []string{"server/discover", "initialize", "notifications/initialized"}
+	for _, tt := range []struct {
+		name    string
+		answers []any // to server/discover: a string or an error
+		version mcp.Version
+		fails   error
+		sent    []string
+	}{
+		{"modern", []any{modernHello}, mcp.V20260728, nil, []string{"server/discover"}},
+		{"it refuses the version and names the same", []any{unsupported(`"2026-07-28"`), modernHello}, mcp.V20260728, nil, []string{"server/discover", "server/discover"}},
+		{"it does so again", []any{unsupported(`"2026-07-28"`), unsupported(`"2026-07-28"`)}, 0, mcp.ErrNoCommonVersion, []string{"server/discover", "server/discover"}},
+		{"it names an old one", []any{unsupported(`"2025-11-25"`)}, mcp.V20251125, nil, hand},
+		{"it answers anything to everything", []any{`{}`}, mcp.V20251125, nil, hand},
+		{"it answers with other things", []any{`[1]`}, mcp.V20251125, nil, hand},
+		{"it knows no such method", []any{jsonrpc.ErrMethodNotFound}, mcp.V20251125, nil, hand},
+		{"nothing can come of it", []any{fmt.Errorf("dial: %w", hopeless)}, 0, hopeless, []string{"server/discover"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			answers := tt.answers
+			l := &scriptLink{answer: func(method string, _ jsonrpc.Raw) (string, error) {
+				if method != mcp.MethodDiscover {
+					return helloOfOld, nil
+				}
+				next := answers[0]
+				answers = answers[1:]
+				if err, ok := next.(error); ok {
+					return "", err
+				}
+				return next.(string), nil
+			}}
+			c := mcp.NewClient(mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{OverHTTP: true,
+				GiveUp: func(err error) bool { return errors.Is(err, hopeless) }})
+			err := c.Open(t.Context(), l)
+			if !errors.Is(err, tt.fails) || c.Version() != tt.version {
+				t.Errorf("version %s, error %v; want %s, %v", c.Version(), err, tt.version, tt.fails)
+			}
+			if !slices.Equal(l.sent, tt.sent) {
+				t.Errorf("sent %q, want %q", l.sent, tt.sent)
+			}
+		})
+	}
+}
+
+// TestReopen holds what a new session is told of the old one.
+func TestReopen(t *testing.T) {
+	l := &scriptLink{answer: func(method string, params jsonrpc.Raw) (string, error) {
+		if method == mcp.MethodInitialize {
+			return helloOfOld, nil
+		}
+		if method == mcp.MethodDiscover {
+			return "", jsonrpc.ErrMethodNotFound
+		}
+		return `{}`, nil
+	}}
+	c := mcp.NewClient(mcp.Implementation{Name: "c", Version: "1"}, nil)
+	if err := c.Reopen(t.Context(), l); !errors.Is(err, mcp.ErrNotSupported) {
+		t.Errorf("before Open: %v", err)
+	}
+	if err := c.Open(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetLogLevel(t.Context(), mcp.LevelError); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- c.Listen(ctx, mcp.Filter{ResourceSubscriptions: []string{"test://b", "test://a"}}, func(mcp.Change) error { close(ready); return nil })
+	}()
+	<-ready
+	l.sent = nil
+	if err := c.Reopen(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"initialize", "notifications/initialized", "logging/setLevel", "resources/subscribe", "resources/subscribe"}; !slices.Equal(l.sent, want) {
+		t.Errorf("sent %q, want %q", l.sent, want)
+	}
+	stop()
+	<-ended
+}
+
+// TestPeopleTakeTheirTime: a question for a person has no deadline on either side.
+func TestPeopleTakeTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := answering()
+		o.Versions = []mcp.Version{mcp.V20251125}
+		o.Elicit = func(ctx context.Context, _ *mcp.Elicitation) (*mcp.ElicitResult, error) {
+			select {
+			case <-time.After(30 * time.Minute):
+			case <-ctx.Done():
+			}
+			return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: jsonrpc.Raw(`{"name":"Ada"}`)}, nil
+		}
+		s := mcp.NewServer(mcp.Implementation{Name: "s", Version: "1"}, nil)
+		mcp.AddTool(s, mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+			a, err := r.Elicit(ctx, "k", &mcp.Elicitation{Message: "?"})
+			if err != nil {
+				return "", err
+			}
+			return a.Action, nil
+		})
+		there, end := pipe(t, s)
+		c, err := mcp.Connect(t.Context(), there, mcp.Implementation{Name: "c", Version: "1"}, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		if r, err := c.CallTool(ctx, "ask", nil, nil); err != nil || r.Text() != "accept" {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		end()
+	})
+}
+
+// TestVisit holds how a call is made again whose server wants the user to go to a URL first (-32042).
+func TestVisit(t *testing.T) {
+	needs := func(urls ...string) error {
+		var all []string
+		for _, u := range urls {
+			all = append(all, `{"mode":"url","elicitationId":"id-`+u+`","url":"https://a.example/`+u+`","message":"go"}`)
+		}
+		return &jsonrpc.Error{Code: mcp.CodeURLElicitation, Message: "Go there first", Data: jsonrpc.Raw(`{"elicitations":[` + strings.Join(all, ",") + `]}`)}
+	}
+	accept := &mcp.ElicitResult{Action: mcp.ActionAccept}
+	for _, tt := range []struct {
+		name    string
+		answers []error // nil: the result; the last one stays
+		user    *mcp.ElicitResult
+		able    bool
+		told    time.Duration // when the server says that all is complete; zero: never
+		visits  []string
+		fails   bool
+		calls   int
+		after   time.Duration
+	}{
+		{"once, and the server lets it pass", []error{needs("x"), nil}, accept, true, 0, []string{"x"}, false, 2, 0},
+		{"two at once", []error{needs("x", "y"), nil}, accept, true, 0, []string{"x", "y"}, false, 2, 0},
+		{"one after the other", []error{needs("x"), needs("y"), nil}, accept, true, 0, []string{"x", "y"}, false, 3, 0},
+		{"until the server says that it is done", []error{needs("x"), needs("x"), needs("x"), nil}, accept, true, 700 * time.Millisecond, []string{"x"}, false, 4, 700 * time.Millisecond},
+		{"or for a while", []error{needs("x"), needs("x"), needs("x"), nil}, accept, true, 0, []string{"x"}, false, 4, 1500 * time.Millisecond},
+		{"not for ever", []error{needs("x")}, accept, true, 0, []string{"x"}, true, 17, 0},
+		{"the user does not want to", []error{needs("x"), nil}, &mcp.ElicitResult{Action: mcp.ActionDecline}, true, 0, []string{"x"}, true, 1, 0},
+		{"nobody can go", []error{needs("x"), nil}, accept, false, 0, nil, true, 1, 0},
+		{"without a URL", []error{&jsonrpc.Error{Code: mcp.CodeURLElicitation}, nil}, accept, true, 0, nil, true, 1, 0},
+		{"a form is no URL", []error{&jsonrpc.Error{Code: mcp.CodeURLElicitation, Data: jsonrpc.Raw(`{"elicitations":[{"message":"m"}]}`)}, nil}, accept, true, 0, nil, true, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				l := &scriptLink{}
+				l.answer = func(method string, _ jsonrpc.Raw) (string, error) {
+					switch method {
+					case mcp.MethodInitialize:
+						return helloOfOld, nil
+					case mcp.MethodToolsCall:
+						err := tt.answers[min(calls, len(tt.answers)-1)]
+						calls++
+						return `{"content":[{"type":"text","text":"done"}]}`, err
+					}
+					return `{}`, nil
+				}
+				var visits []string
+				c := mcp.NewClient(mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{mcp.V20251125}, ElicitURL: tt.able,
+					Elicit: func(_ context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
+						visits = append(visits, strings.TrimPrefix(e.URL, "https://a.example/"))
+						return tt.user, nil
+					}})
+				if err := c.Open(t.Context(), l); err != nil {
+					t.Fatal(err)
+				}
+				if tt.told > 0 {
+					time.AfterFunc(tt.told, func() {
+						_, _ = c.Handle(t.Context(), &jsonrpc.Request{Method: mcp.NotifyElicitationComplete, Params: jsonrpc.Raw(`{"elicitationId":"id-x"}`)})
+					})
+				}
+				begun := time.Now()
+				r, err := c.CallTool(t.Context(), "t", nil, nil)
+				if tt.fails {
+					if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != mcp.CodeURLElicitation {
+						t.Errorf("got error %v", err)
+					}
+				} else if err != nil || r.Text() != "done" {
+					t.Errorf("got %+v, %v", r, err)
+				}
+				if !slices.Equal(visits, tt.visits) || calls != tt.calls || tt.after > 0 && time.Since(begun) != tt.after {
+					t.Errorf("went to %q, called %d times in %v; want %q, %d, %v", visits, calls, time.Since(begun), tt.visits, tt.calls, tt.after)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestHostedTasks lets a server of 2025-11-25 ask by tasks, with the bytes of what it hears.
+func TestHostedTasks(t *testing.T) {
+	release := make(chan struct{})
+	var given atomicError
+	o := answering()
+	o.Versions, o.HostTasks = []mcp.Version{mcp.V20251125}, true
+	o.Elicit = func(ctx context.Context, _ *mcp.Elicitation) (*mcp.ElicitResult, error) {
+		select {
+		case <-release:
+			return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: jsonrpc.Raw(`{"name":"Ada"}`)}, nil
+		case <-ctx.Done():
+			given.set(context.Cause(ctx))
+			return nil, context.Cause(ctx)
+		}
+	}
+	asks := make(chan jsonrpc.Peer, 1)
+	over := make(chan struct{})
+	capabilities := ""
+	c := connectTo(t, jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		switch req.Method {
+		case mcp.MethodInitialize:
+			_, capabilities, _ = strings.Cut(string(req.Params), `"tasks":`)
+			return jsonrpc.Raw(helloOfOld), nil
+		case mcp.MethodToolsCall:
+			asks <- req.Peer()
+			select {
+			case <-over:
+			case <-ctx.Done():
+			}
+			return jsonrpc.Raw(`{"content":[]}`), nil
+		}
+		return nil, jsonrpc.ErrMethodNotFound
+	}), o)
+	if want := `{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}`; !strings.HasPrefix(capabilities, want) {
+		t.Errorf("capabilities are %s, want %s", capabilities, want)
+	}
+	called := make(chan error, 1)
+	go func() {
+		_, err := c.CallTool(t.Context(), "t", nil, nil)
+		called <- err
+	}()
+	server := <-asks
+	ask := func(method, params string) (string, error) {
+		raw, err := jsonrpc.Call[jsonrpc.Raw](t.Context(), server, method, jsonrpc.Raw(params))
+		return string(raw), err
+	}
+	begin := func(method, params string) string {
+		t.Helper()
+		got, err := ask(method, params)
+		_, rest, found := strings.Cut(got, `{"task":{"taskId":"`)
+		id, state, _ := strings.Cut(rest, `"`)
+		if err != nil || !found || !strings.HasPrefix(state, `,"status":"working",`) || !strings.Contains(state, `"ttl":60000,"pollInterval":500}}`) {
+			t.Fatalf("%s was answered %s, %v", method, got, err)
+		}
+		return id
+	}
+	want := func(method, id, text string) {
+		t.Helper()
+		if got, err := ask(method, `{"taskId":"`+id+`"}`); err != nil || !strings.Contains(got, text) {
+			t.Errorf("%s: %s, %v; want %s", method, got, err, text)
+		}
+	}
+	refused := func(method, id string) {
+		t.Helper()
+		got, err := ask(method, `{"taskId":"`+id+`"}`)
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("%s: %s, %v", method, got, err)
+		}
+	}
+
+	sampling := begin(mcp.MethodCreateMessage, `{"task":{"ttl":60000},"messages":[{"role":"user","content":{"type":"text","text":"Ada"}}],"maxTokens":5}`)
+	want(mcp.MethodTasksResult, sampling, `"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"`+sampling+`"}}`)
+	want(mcp.MethodTasksResult, sampling, `Hello from Ada!`)
+	want(mcp.MethodTasksGet, sampling, `"status":"completed"`)
+	refused(mcp.MethodTasksCancel, sampling)
+
+	form := begin(mcp.MethodElicit, `{"task":{"ttl":60000},"message":"?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`)
+	want(mcp.MethodTasksGet, form, `"status":"working"`)
+	release <- struct{}{}
+	want(mcp.MethodTasksResult, form, `"content":{"name":"Ada"}`)
+
+	cancelled := begin(mcp.MethodElicit, `{"task":{"ttl":60000},"message":"?","requestedSchema":{"type":"object","properties":{}}}`)
+	want(mcp.MethodTasksCancel, cancelled, `"status":"cancelled"`)
+	refused(mcp.MethodTasksResult, cancelled)
+	refused(mcp.MethodTasksGet, "nonsense")
+	if got, err := ask(mcp.MethodTasksList, `{}`); err != nil || strings.Count(got, `"taskId"`) != 3 {
+		t.Errorf("list: %s, %v", got, err)
+	}
+
+	// Without the member it is a question like any other.
+	if got, err := ask(mcp.MethodRootsList, `{"task":{}}`); err != nil || !strings.Contains(got, "file:///home") {
+		t.Errorf("roots: %s, %v", got, err)
+	}
+	if got, err := ask(mcp.MethodCreateMessage, `{"task":{"ttl":"x"},"messages":[],"maxTokens":5}`); err == nil {
+		t.Errorf("a malformed task: %s", got)
+	}
+
+	// What still runs when the conversation ends is given up, and Close waits for it.
+	begin(mcp.MethodElicit, `{"task":{"ttl":60000},"message":"?","requestedSchema":{"type":"object","properties":{}}}`)
+	close(over)
+	if err := <-called; err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if !errors.Is(given.get(), jsonrpc.ErrClosed) {
+		t.Errorf("the last question ended with %v", given.get())
+	}
+}
+
+// TestHostedTasksBounds holds how many questions are kept, and for how long.
+func TestHostedTasksBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		block := true
+		var mu sync.Mutex
+		l := &scriptLink{answer: func(string, jsonrpc.Raw) (string, error) { return helloOfOld, nil }}
+		c := mcp.NewClient(mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{mcp.V20251125}, HostTasks: true,
+			Elicit: func(ctx context.Context, _ *mcp.Elicitation) (*mcp.ElicitResult, error) {
+				mu.Lock()
+				wait := block
+				mu.Unlock()
+				if wait {
+					<-ctx.Done()
+				}
+				return &mcp.ElicitResult{Action: mcp.ActionCancel}, nil
+			}})
+		if err := c.Open(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		ask := func() error {
+			_, err := c.Handle(t.Context(), &jsonrpc.Request{ID: jsonrpc.IntID(1), Method: mcp.MethodElicit, Params: jsonrpc.Raw(`{"task":{"ttl":99999999},"message":"?"}`)})
+			return err
+		}
+		for i := range 100 {
+			if err := ask(); err != nil {
+				t.Fatalf("question %d: %v", i, err)
+			}
+		}
+		if e, ok := errors.AsType[*jsonrpc.Error](ask()); !ok || e.Code != jsonrpc.CodeBusy {
+			t.Errorf("one too many: %v", e)
+		}
+		time.Sleep(time.Hour + time.Second) // in the bubble: the time of all of them is over
+		mu.Lock()
+		block = false
+		mu.Unlock()
+		for i := range 150 { // those that have ended make room
+			if err := ask(); err != nil {
+				t.Fatalf("question %d after that: %v", i, err)
+			}
+			synctest.Wait()
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := ask(); !errors.Is(err, jsonrpc.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+type atomicError struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (a *atomicError) set(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
+}
+
+func (a *atomicError) get() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
