@@ -5,12 +5,14 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/da1ed7bb/parley/acp"
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/store"
 )
 
 func TestCancel(t *testing.T) {
@@ -184,4 +186,58 @@ func TestRaces(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A gated store lets an append of a run wait.
+type gated struct {
+	store.Store
+	entered, open chan struct{}
+	shut          atomic.Bool
+}
+
+func (g *gated) Append(ctx context.Context, key string, after uint64, events ...[]byte) (uint64, error) {
+	if g.shut.Load() {
+		g.entered <- struct{}{}
+		<-g.open
+	}
+	return g.Store.Append(ctx, key, after, events...)
+}
+
+// A cancel that comes while an event is being written is not undone by it.
+func TestCancelWhileTheStoreWrites(t *testing.T) {
+	g := &gated{Store: store.NewMemory(acp.StoreLimits()), entered: make(chan struct{}), open: make(chan struct{})}
+	defer g.Close()
+	s := newStage(t, &acp.Options{Store: g})
+	wrote, leave := make(chan error), make(chan struct{})
+	s.add("writes", func(ctx context.Context, j *acp.Job) error {
+		g.shut.Store(true)
+		wrote <- j.Say(ctx, "x")
+		<-leave
+		return nil
+	})
+	s.add("asks", func(ctx context.Context, j *acp.Job) error {
+		g.shut.Store(true)
+		_, err := j.Await(ctx, acp.UserMessage(acp.Text("?")))
+		wrote <- err
+		<-leave
+		return nil
+	})
+	c := s.connect(nil)
+	for agent, want := range map[string]error{"writes": nil, "asks": acp.ErrCancelled} {
+		run := must(t)(c.Start(t.Context(), ask(agent, "x")))
+		eventually(t, g.entered)
+		must(t)(c.Cancel(t.Context(), run.ID))
+		g.shut.Store(false)
+		g.open <- struct{}{}
+		if err := eventually(t, wrote); !errors.Is(err, want) {
+			t.Errorf("%s: %v", agent, err)
+		}
+		if got := must(t)(c.Status(t.Context(), run.ID)); got.Status != acp.RunCancelling || got.AwaitRequest != nil {
+			t.Errorf("%s: %+v", agent, got)
+		}
+		leave <- struct{}{}
+		if got := s.settle(run.ID); got.Status != acp.RunCancelled {
+			t.Errorf("%s: %+v", agent, got)
+		}
+	}
 }

@@ -397,3 +397,39 @@ func TestStreamIsTakenUpAgain(t *testing.T) {
 		t.Errorf("%v, %d cuts", err, k.cuts)
 	}
 }
+
+// A doubter is a server that sends all from the beginning whatever is asked for, and breaks once.
+type doubter struct {
+	acp.Link
+	tries int
+}
+
+func (d *doubter) Do(_ context.Context, item *jsonrpc.Item) error {
+	d.tries++
+	for i, event := range []string{`{"type":"generic","generic":{}}`, `{"type":"generic","generic":{}}`, `{"type":"generic","generic":{}}`} {
+		if d.tries == 1 && i == 2 {
+			return errors.New("the line broke")
+		}
+		params, err := (&acp.RunEvent{RunID: uuid1, Seq: int64(i) + 1, Event: jsonrpc.Raw(event)}).AppendJSON(nil)
+		if err != nil {
+			return err
+		}
+		if err := item.On(&jsonrpc.Request{Method: acp.NotifyRunEvent, Params: params}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What a server says twice is heard once.
+func TestDoublesAreDropped(t *testing.T) {
+	d := &doubter{}
+	var seqs []int64
+	_, err := acp.NewClient(d, nil).Stream(t.Context(), ask("x", "x"), func(e acp.Event) error {
+		seqs = append(seqs, e.Seq)
+		return nil
+	})
+	if err != nil || fmt.Sprint(seqs) != "[1 2 3]" || d.tries != 2 {
+		t.Errorf("%v, %v, %d tries", seqs, err, d.tries)
+	}
+}

@@ -386,7 +386,11 @@ func foreign(t *testing.T) *httptest.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /runs", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-		for _, e := range events {
+		body, _ := io.ReadAll(r.Body)
+		for i, e := range events {
+			if i == 2 && strings.Contains(string(body), `"cut"`) {
+				return // as a proxy does that has had enough
+			}
 			fmt.Fprintf(w, "data: %s\r\n\r\n", e)
 		}
 	})
@@ -445,6 +449,10 @@ func TestForeignServer(t *testing.T) {
 	seqs = nil
 	if run := must(t)(c.Subscribe(t.Context(), uuid1, 1, on)); run.Status != acp.RunCompleted || fmt.Sprint(seqs) != "[2 3 4]" {
 		t.Errorf("%+v %v", run, seqs)
+	}
+	seqs = nil
+	if run := must(t)(c.Stream(t.Context(), ask("cut", "x"), on)); run.Status != acp.RunCompleted || fmt.Sprint(seqs) != "[1 2 3 4]" {
+		t.Errorf("a stream that ends too early: %+v %v", run, seqs)
 	}
 	if list, err := c.Events(t.Context(), uuid1, 2); err != nil || len(list) != 2 || list[0].Seq != 3 {
 		t.Errorf("%+v, %v", list, err)
