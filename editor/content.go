@@ -74,6 +74,9 @@ func LinkTo(l ResourceLink) Content { return Content{Kind: KindLink, Link: &l} }
 // Embed makes a block that holds a resource.
 func Embed(r ResourceContents) Content { return Content{Kind: KindResource, Resource: &r} }
 
+// isNone reports whether there is no block at all.
+func (c *Content) isNone() bool { return c.Kind == "" && c.Raw == nil }
+
 // AppendJSON writes the block.
 func (c Content) AppendJSON(dst []byte) ([]byte, error) {
 	if c.Raw != nil {

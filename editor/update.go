@@ -267,7 +267,11 @@ func (u *Update) UnmarshalJSON(text []byte) error {
 	}
 	*u = Update{Kind: in.Kind}
 	v, extra := u.body()
-	if fits := v != nil && jsonrpc.Raw(text).Decode(v) == nil; fits {
+	fits := v != nil && jsonrpc.Raw(text).Decode(v) == nil
+	if u.Chunk != nil && u.Chunk.Content.isNone() || u.CompactionText != nil && u.CompactionText.Content.isNone() {
+		fits = false
+	}
+	if fits {
 		*extra = (*extra).without("sessionUpdate")
 	} else {
 		*u = Update{Kind: in.Kind, Raw: jsonrpc.Raw(text).Clone()}

@@ -43,6 +43,7 @@ var foreign = []string{
 	`{"sessionUpdate":"tool_call_update","toolCallId":"1","content":[{"type":"_acme/chart","bars":[1]}]}`,
 	`{"sessionUpdate":"usage_update","used":"many","size":1}`,
 	`{"mood":"no kind at all"}`,
+	`{"sessionUpdate":"agent_thought_chunk"}`,
 }
 
 func again(t *testing.T, text string) (*editor.Update, string) {
