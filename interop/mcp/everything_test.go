@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
@@ -95,6 +96,23 @@ func useEverything(ctx context.Context, t *testing.T, h *host, c *mcp.Client) {
 	if !slices.ContainsFunc(h.forms, func(e mcp.Elicitation) bool { return e.Mode == mcp.ElicitURL && e.URL == "https://example.com/" }) {
 		t.Errorf("asked were %+v", h.forms)
 	}
+
+	// A call that is refused until the user has been to a URL (-32042).
+	wantText(t, "completed the URL elicitation")(c.CallTool(ctx, "trigger-url-elicitation",
+		map[string]any{"url": "https://example.com/2", "message": "go there", "elicitationId": "e2", "errorPath": true}, nil))
+	if !slices.ContainsFunc(h.forms, func(e mcp.Elicitation) bool { return e.URL == "https://modelcontextprotocol.io" }) {
+		t.Errorf("asked were %+v", h.forms)
+	}
+
+	// Tasks of 2025-11-25, the server's and ours.
+	var states []mcp.TaskStatus
+	wantText(t, "Research Report: python (User accepted")(c.CallTool(ctx, "simulate-research-query", map[string]any{"topic": "python", "ambiguous": true},
+		&mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) { states = append(states, task.Status) }}))
+	if len(states) == 0 || states[0] != mcp.TaskWorking {
+		t.Errorf("states were %q", states)
+	}
+	wantText(t, "You said: ")(c.CallTool(ctx, "trigger-sampling-request-async", map[string]any{"prompt": "hi"}, nil))
+	wantText(t, "Ada")(c.CallTool(ctx, "trigger-elicitation-request-async", nil, nil))
 
 	var steps []float64
 	wantText(t, "completed")(c.CallTool(ctx, "trigger-long-running-operation", map[string]any{"duration": 0.3, "steps": 3},

@@ -59,6 +59,7 @@ func (h *host) options() mcp.ClientOptions {
 			return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: jsonrpc.Raw(`{"name":"Ada"}`)}, nil
 		},
 		ElicitURL: true,
+		HostTasks: true,
 		OnLog: func(p *mcp.LogParams) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
