@@ -34,6 +34,9 @@ type ClientOptions struct {
 	// Beside says that the carrier sends the service parameters, which it finds by [ServiceOf]. Otherwise they go into params._meta. The carrier sets it.
 	Beside bool
 
+	// NoStream says that the agent has no streams: [Client.Stream] then sends, waits, and yields what came of it. Package a2ahttp reads it in the card.
+	NoStream bool
+
 	// Resume is how often in a row a stream that broke off is taken up again, by SubscribeToTask. Zero and less: never, which is all that is
 	// of use on a connection. Package a2ahttp sets 5 for zero.
 	Resume int

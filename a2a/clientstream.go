@@ -17,6 +17,9 @@ import (
 // A stream that breaks off is taken up again where it was, as [ClientOptions] says; against servers that cannot go on from an event there is
 // another Task then, which has all that was missed.
 func (c *Client) Stream(ctx context.Context, r *SendRequest) iter.Seq2[Event, error] {
+	if c.opts.NoStream {
+		return func(yield func(Event, error) bool) { yield(c.Send(ctx, r)) }
+	}
 	return c.follow(ctx, MethodStreamSend, c.tenant(r), "", 0, TaskState.Rests)
 }
 

@@ -94,7 +94,13 @@ func (s *Server) expire(w *work) {
 	}
 }
 
+// drop lets a task go that is no longer kept.
 func (s *Server) drop(w *work) {
+	w.mu.Lock()
+	for _, h := range w.hooks {
+		h.stop()
+	}
+	w.mu.Unlock()
 	if s.opts.Store == nil {
 		return
 	}

@@ -178,6 +178,19 @@ func (w *work) hook(ctx context.Context, p PushConfig, v Version) (*PushConfig, 
 	return &p, nil
 }
 
+// unhook lets the webhooks of a message go that made no task.
+func (s *Server) unhook(w *work) {
+	w.mu.Lock()
+	for _, h := range w.hooks {
+		h.stop()
+	}
+	w.hooks = nil
+	w.mu.Unlock()
+	if s.opts.Store != nil {
+		s.report("store", s.opts.Store.Drop(context.WithoutCancel(s.base), w.storeKey()))
+	}
+}
+
 func (w *work) hookLocked(id string) int {
 	return slices.IndexFunc(w.hooks, func(h *hook) bool { return h.config.ID == id })
 }

@@ -185,8 +185,12 @@ func (s *Server) conclude(w *work, r *Run, req *SendRequest, svc Service, err, c
 	if replied || !shown && refused {
 		w.mu.Lock()
 		w.run = nil
+		hooks := len(w.hooks)
 		w.signalLocked()
 		w.mu.Unlock()
+		if hooks > 0 {
+			s.unhook(w) // there is no task to tell of
+		}
 		return
 	}
 	if end, ok := ending(err, cause, state); ok {

@@ -90,6 +90,17 @@ func (s *seen) removeLocked(e *list.Element) {
 	s.order.Remove(e)
 }
 
+// forget drops what is remembered of the messages of a task that is no longer kept.
+func (s *seen) forget(w *work) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range w.entries {
+		if at, ok := s.entries[e.key]; ok && at.Value == any(e) {
+			s.removeLocked(at)
+		}
+	}
+}
+
 // joined is the task that the message went to.
 func (e *seenEntry) joined() *work {
 	if e == nil {
@@ -104,6 +115,11 @@ func (e *seenEntry) settle(w *work, err error) {
 		return
 	}
 	e.work, e.err = w, err
+	if err == nil {
+		e.all.mu.Lock()
+		w.entries = append(w.entries, e)
+		e.all.mu.Unlock()
+	}
 	close(e.done)
 	if err == nil {
 		return
@@ -142,5 +158,6 @@ func (s *seen) restore(w *work, mark *sent) {
 	}
 	e := &seenEntry{all: s, key: key, print: mark.Print, at: mark.At.Time, done: make(chan struct{}), work: w}
 	close(e.done)
+	w.entries = append(w.entries, e)
 	s.entries[key] = s.order.PushBack(e)
 }

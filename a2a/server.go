@@ -361,6 +361,7 @@ func (s *Server) room() error {
 		}
 		s.over = s.over[1:]
 		delete(s.tasks, taskKey{w.owner, w.id})
+		s.seen.forget(w)
 		s.serving.Go(func() { s.drop(w) })
 	}
 	if len(s.tasks) >= s.opts.MaxTasks || s.running.Load() >= int64(s.opts.MaxRunning) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -444,6 +445,81 @@ func TestSubscribeGoesOnBehindAnEvent(t *testing.T) {
 			t.Errorf("Subscribe behind event 4 = %d events, %v", len(late), err)
 		}
 	})
+}
+
+// Every stream of a task gets every event in the same order, and one that is left touches neither the others nor the task.
+func TestManyStreamsOfOneTask(t *testing.T) {
+	step := make(chan struct{})
+	c := connect(t, a2a.NewServer(card(), a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error {
+		if err := r.Working(ctx); err != nil {
+			return err
+		}
+		for range 20 {
+			<-step
+			if err := r.Chunk(ctx, a2a.Artifact{ArtifactID: "a", Parts: []a2a.Part{a2a.Text("x")}}, true, false); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), nil), nil)
+	r := text("x")
+	r.Configuration = &a2a.Configuration{ReturnImmediately: true}
+	running, err := c.Send(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const streams = 5
+	var began, all sync.WaitGroup
+	began.Add(streams)
+	var seqs [streams][]int64
+	for i := range streams {
+		all.Go(func() {
+			for e, err := range c.Subscribe(t.Context(), running.Task.ID, 0) {
+				if err != nil {
+					t.Errorf("stream %d: %v", i, err)
+					return
+				}
+				if e.Task != nil {
+					began.Done()
+				}
+				seqs[i] = append(seqs[i], e.Seq)
+				if i == 0 && len(seqs[i]) == 5 {
+					return
+				}
+			}
+		})
+	}
+	began.Wait()
+	for range 20 {
+		step <- struct{}{}
+	}
+	all.Wait()
+	for i := 1; i < streams; i++ {
+		if diff := cmp.Diff(seqs[1], seqs[i]); diff != "" || len(seqs[i]) < 22 {
+			t.Errorf("stream %d: %v %s", i, seqs[i], diff)
+		}
+	}
+	if len(seqs[0]) != 5 {
+		t.Errorf("the stream that was left had %v", seqs[0])
+	}
+}
+
+// What is no longer kept is not remembered either.
+func TestForgottenTasksMayComeAgain(t *testing.T) {
+	var runs atomic.Int32
+	c := connect(t, a2a.NewServer(card(), a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error {
+		runs.Add(1)
+		return echo(ctx, r)
+	}), &a2a.ServerOptions{MaxTasks: 1}), nil)
+	first := text("first")
+	for _, r := range []*a2a.SendRequest{first, text("second"), first} {
+		if _, err := c.Send(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if runs.Load() != 3 {
+		t.Errorf("%d runs", runs.Load())
+	}
 }
 
 func TestCapabilities(t *testing.T) {

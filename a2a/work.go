@@ -16,6 +16,8 @@ type work struct {
 	id    string
 	entry *seenEntry // of the message that made it; nil after a restart
 
+	entries []*seenEntry // of all messages that went to it; guarded by the lock of seen
+
 	// order is held from before an event is stored until it is seen, so that all see the same order. It holds during the store's I/O.
 	order sync.Mutex
 

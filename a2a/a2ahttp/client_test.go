@@ -212,6 +212,21 @@ func TestTheTokenStaysWhereItBelongs(t *testing.T) {
 	}
 }
 
+func TestAnAgentWithoutStreams(t *testing.T) {
+	c := card()
+	c.Capabilities.Streaming = false
+	s := serve(t, c, echo, nil)
+	events := 0
+	for e, err := range s.dial(t, nil).Stream(t.Context(), text("x")) {
+		if events++; err != nil || e.Task == nil || e.Task.Text() != "x" {
+			t.Errorf("Stream = %+v, %v", e, err)
+		}
+	}
+	if events != 1 {
+		t.Errorf("%d events", events)
+	}
+}
+
 func TestDialSaysWhatIsOffered(t *testing.T) {
 	c := card()
 	c.SupportedInterfaces = []a2a.AgentInterface{{URL: "https://example.com", ProtocolBinding: a2a.BindingGRPC, ProtocolVersion: "1.0"}}

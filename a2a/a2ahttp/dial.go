@@ -58,6 +58,7 @@ func Dial(ctx context.Context, base string, o *Options) (*a2a.Client, *a2a.Agent
 		}
 		options.Token, options.Header = "", nil
 	}
+	options.NoStream = options.NoStream || !card.Capabilities.Streaming
 	if options.Tenant == "" {
 		options.Tenant = in.Tenant
 	}
