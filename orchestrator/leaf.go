@@ -119,8 +119,8 @@ func again(err error) bool {
 	if f, ok := errors.AsType[*agent.Failure](err); ok {
 		return f.State != agent.Rejected
 	}
-	if e, ok := errors.AsType[*StepError](err); ok {
-		return e.Kind == KindTool
+	if _, ok := errors.AsType[*StepError](err); ok {
+		return false
 	}
 	return !errors.Is(err, agent.ErrNoAnswer) && !errors.Is(err, agent.ErrLater) && !errors.Is(err, agent.ErrUnknownAgent) && !errors.Is(err, errStuck)
 }
@@ -165,7 +165,7 @@ func (x *run) prepare(ctx context.Context, s *Step, in *vars, clk *clock, rep *R
 		do, err := x.question(s, in)
 		return do, nil, err
 	case stepTool, stepCall:
-		do, err := x.method(s, in, rep)
+		do, err := x.method(s, in, clk, rep)
 		return do, nil, err
 	}
 	prompt, err := evalText("prompt", s.Prompt, in)
@@ -260,7 +260,7 @@ func (x *run) session(key string, choose func() (candidate, error)) (*session, e
 }
 
 // method prepares a tool or a JSON-RPC method.
-func (x *run) method(s *Step, in *vars, rep *Report) (doing, error) {
+func (x *run) method(s *Step, in *vars, clk *clock, rep *Report) (doing, error) {
 	who, name, _ := strings.Cut(s.Tool+s.Call, "/")
 	rep.Member = who
 	w := x.team.worker(who)
@@ -269,10 +269,16 @@ func (x *run) method(s *Step, in *vars, rep *Report) (doing, error) {
 		return nil, &StepError{Kind: KindTemplate, Text: "args: " + err.Error()}
 	}
 	if s.Tool != "" {
-		if w == nil || w.Tool == nil {
+		if w == nil || w.Agents == nil {
 			return nil, fmt.Errorf("%q has no tools", who)
 		}
-		return func(ctx context.Context, c agent.Caller) (*agent.Result, error) { return w.Tool(ctx, name, args, c) }, nil
+		if args == nil {
+			args = jsonrpc.Raw("{}")
+		}
+		return func(ctx context.Context, c agent.Caller) (*agent.Result, error) {
+			req := &agent.Request{Agent: name, Input: agent.User(agent.Part{JSON: args}), Metadata: x.metadata(rep.Path, clk)}
+			return w.Agents.Run(ctx, req, c)
+		}, nil
 	}
 	if w == nil || w.Peer == nil {
 		return nil, fmt.Errorf("%q has no methods", who)

@@ -80,10 +80,9 @@ type StepError struct {
 
 // What went wrong: the Kind of a [StepError].
 const (
-	KindAgent       = "agent"       // the agent says that it could not
+	KindAgent       = "agent"       // the agent, or the tool, says that it could not
 	KindRejected    = "rejected"    // the agent says that it would not
 	KindAnswer      = "answer"      // a JSON-RPC error was answered
-	KindTool        = "tool"        // a tool says that it failed
 	KindUnreachable = "unreachable" // the agent is not there, went away, or does not speak its protocol
 	KindTimeout     = "timeout"     // the step's time is over, or that of one around it
 	KindCancelled   = "cancelled"   // somebody cancelled it, or others were done without it

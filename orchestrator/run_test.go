@@ -640,8 +640,8 @@ func TestBadMembers(t *testing.T) {
 			},
 			"never": never,
 		})
-		team.Add("gone", &Worker{Agents: &agent.Client{Link: brokenLink{errors.New("connection refused")}}})
-		team.Add("garbled", &Worker{Agents: &agent.Client{Link: brokenLink{jsonrpc.ErrBadResponse}}})
+		team.Add("gone", &Worker{Agents: &agent.Client{Link: away{errors.New("connection refused")}}})
+		team.Add("garbled", &Worker{Agents: &agent.Client{Link: away{jsonrpc.ErrBadResponse}}})
 		team.Add("refuses", &Worker{Peer: jsonrpc.Local(&jsonrpc.Answerer{Handler: &jsonrpc.Mux{}}, nil)})
 		r := &Runner{Team: team}
 		do(t, r, `
@@ -674,17 +674,6 @@ p/i failed (template: prompt: "nonsense" is no JSON)
 	})
 }
 
-type brokenLink struct{ err error }
-
-func (l brokenLink) Agents(context.Context) ([]agent.Card, error) { return nil, l.err }
-func (l brokenLink) Do(context.Context, *agent.Request, agent.Caller) (*agent.Result, error) {
-	return nil, l.err
-}
-func (l brokenLink) Attach(context.Context, string, agent.Caller) (*agent.Result, error) {
-	return nil, l.err
-}
-func (l brokenLink) Close() error { return nil }
-
 func TestToolsCallsAndSkills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mux jsonrpc.Mux
@@ -696,15 +685,15 @@ func TestToolsCallsAndSkills(t *testing.T) {
 		}))
 		team := local(map[string]func(context.Context, *agent.Run) error{"one": says("one"), "two": says("two")})
 		team.Add("calc", &Worker{Peer: jsonrpc.Local(&jsonrpc.Answerer{Handler: &mux}, nil)})
-		team.Add("tools", &Worker{Tool: func(_ context.Context, name string, args jsonrpc.Raw, _ agent.Caller) (*agent.Result, error) {
-			return &agent.Result{State: agent.Completed, Output: []agent.Part{agent.Value(map[string]any{"tool": name, "args": args})}}, nil
-		}})
+		team.Add("tools", &Worker{Agents: agent.Local(&agent.Agent{Card: agent.Card{Name: "find-it"}, Run: func(ctx context.Context, r *agent.Run) error {
+			return r.Emit(ctx, agent.Value(map[string]any{"args": r.Parts()[0].JSON}))
+		}})})
 		r := &Runner{Team: team}
 		rep := do(t, r, `
 input: {big: 9007199254740993}
 steps:
   - {id: c, call: calc/subtract, args: [42, 23]}
-  - {id: t, tool: tools/find/it, args: {n: "{{ c.json }}", big: "{{ input.big }}", text: "is {{ c }}", list: ["{{ c }}"]}}
+  - {id: t, tool: tools/find-it, args: {n: "{{ c.json }}", big: "{{ input.big }}", text: "is {{ c }}", list: ["{{ c }}"]}}
   - {id: s1, skill: any, prompt: x}
   - {id: s2, skill: ANY, prompt: x}
   - {id: s3, skill: any, prompt: x}
@@ -713,7 +702,7 @@ output: "{{ t.json.args }}"
 `, nil, 0, `
 plan ok
 c ok "19"
-t ok "{\"args\":{\"big\":9007199254740993,\"list\":[\"19\"],\"n\":19,\"text\":\"is 19\"},\"tool\":\"find/it\"}"
+t ok "{\"args\":{\"big\":9007199254740993,\"list\":[\"19\"],\"n\":19,\"text\":\"is 19\"}}"
 s1 ok "one"
 s2 ok "one"
 s3 ok "two"

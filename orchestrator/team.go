@@ -16,11 +16,10 @@ import (
 
 // A Worker is a member of a team that can be reached: agents, tools or methods.
 type Worker struct {
-	Agents *agent.Client // for steps with agent and skill
-	Agent  string        // which of them; empty where there is only one, or any
-
-	// Tool calls a tool with its arguments, for steps with tool. What it asks and tells goes to the Caller.
-	Tool func(ctx context.Context, name string, args jsonrpc.Raw, c agent.Caller) (*agent.Result, error)
+	// Agents are asked by steps with agent and skill. By steps with tool they are asked with arguments, as JSON, and the tool's
+	// name: package agent/mcpagent makes agents of tools.
+	Agents *agent.Client
+	Agent  string // which of them; empty where there is only one, or any
 
 	// Peer is asked by steps with call.
 	Peer jsonrpc.Peer
