@@ -50,6 +50,13 @@ func open(t *testing.T, s *Server, headers ...string) string {
 	return sessionHeader + ": " + w.Header().Get(sessionHeader)
 }
 
+// places is how many sessions there are and begin, and how many callers they have.
+func places(s *Server) (reserved, callers int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.reserved, len(s.callers)
+}
+
 // TestExpiry: a session of which nothing is heard ends, one that is used or listened to lives on, and none lives for ever.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +86,8 @@ func TestExpiry(t *testing.T) {
 				t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 			}
 		}
-		if ended != 1 || s.Sessions() != 2 || s.reserved != 2 {
-			t.Errorf("%d ended, %d sessions, %d reserved", ended, s.Sessions(), s.reserved)
+		if reserved, _ := places(s); ended != 1 || s.Sessions() != 2 || reserved != 2 {
+			t.Errorf("%d ended, %d sessions, %d reserved", ended, s.Sessions(), reserved)
 		}
 		time.Sleep(24*time.Hour - 40*time.Minute)
 		synctest.Wait()
@@ -286,8 +293,8 @@ func TestVanished(t *testing.T) {
 	if after := heap(); after > before+1<<20 {
 		t.Errorf("the heap grew from %d to %d bytes", before, after)
 	}
-	if s.reserved != 0 || len(s.callers) != 0 || s.kept.Load() != 0 {
-		t.Errorf("%d reserved, %d callers, %d bytes of events", s.reserved, len(s.callers), s.kept.Load())
+	if reserved, callers := places(s); reserved != 0 || callers != 0 || s.kept.Load() != 0 {
+		t.Errorf("%d reserved, %d callers, %d bytes of events", reserved, callers, s.kept.Load())
 	}
 }
 
