@@ -347,7 +347,7 @@ func isAnswer(err error) bool {
 func (c *Client) callIn(ctx context.Context, v Version, method string, params, result any, p *following) error {
 	lastEvent := ""
 	if p != nil {
-		p.version = v
+		p.version, p.failed = v, nil
 		lastEvent = p.lastEvent()
 	}
 	ctx, svc := c.service(ctx, v, lastEvent)
@@ -364,6 +364,9 @@ func (c *Client) callIn(ctx context.Context, v Version, method string, params, r
 		return err
 	}
 	if p != nil {
+		if p.failed != nil {
+			return p.failed
+		}
 		return p.last(answer)
 	}
 	return decodeResult(v, answer, result)

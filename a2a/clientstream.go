@@ -39,6 +39,7 @@ type following struct {
 	came    bool // something has, in this try
 	over    bool // nothing more will
 	left    bool // the reader has gone
+	failed  error
 }
 
 var errLeft = errors.New("a2a: the reader of the stream has gone")
@@ -53,11 +54,15 @@ func (p *following) lastEvent() string {
 	return strconv.FormatInt(p.seq, 10)
 }
 
-// on takes one event.
+// on takes one event. Once it has failed it takes no more, also from a carrier that goes on because the answer is there already.
 func (p *following) on(req *jsonrpc.Request) error {
-	if req.Method != MethodStream {
-		return nil
+	if p.failed == nil && req.Method == MethodStream {
+		p.failed = p.one(req)
 	}
+	return p.failed
+}
+
+func (p *following) one(req *jsonrpc.Request) error {
 	var in struct {
 		Seq      int64       `json:"seq"`
 		Response jsonrpc.Raw `json:"response"`
