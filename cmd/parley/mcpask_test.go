@@ -139,6 +139,18 @@ func TestAnswersWithoutATerminal(t *testing.T) {
 	}
 }
 
+// A server that was not told which levels are wanted may send all of them.
+func TestLogsBelowTheLevelAreNotTold(t *testing.T) {
+	var stderr bytes.Buffer
+	v := &mcpVerb{screen: &screen{w: &stderr}, patience: new(patience), log: "info"}
+	for _, level := range []mcp.Level{mcp.LevelDebug, mcp.LevelInfo, mcp.LevelError} {
+		v.heard(&mcp.LogParams{Level: level, Logger: "a\x1b", Data: jsonrpc.Raw(`"b\u001b"`)})
+	}
+	if want := "info a\\u001b: b\\u001b\nerror a\\u001b: b\\u001b\n"; stderr.String() != want {
+		t.Errorf("got %q, want %q", stderr.String(), want)
+	}
+}
+
 // FuzzForm: a form comes from the server, and is anybody's JSON. Nothing in it may break the dialogue, steer the terminal, or make an
 // answer that is no JSON.
 func FuzzForm(f *testing.F) {

@@ -86,7 +86,7 @@ func TestForecastWithAService(t *testing.T) {
 		"status":  func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
 		"garbage": func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") },
 		"no days": func(w http.ResponseWriter) { fmt.Fprint(w, "{}") },
-		"endless": func(w http.ResponseWriter) { fmt.Fprint(w, strings.Repeat(" ", weatherBytes+10)) },
+		"endless": func(w http.ResponseWriter) { fmt.Fprint(w, `{"daily":{"time":["2026-11-20"],"weather_code":[3]}}`, strings.Repeat(" ", weatherBytes)) },
 	} {
 		answer, reported = bad, nil
 		got := tool(t, c, "weather/get_forecast", `{"city":"Berlin","date":"2026-11-20"}`)
