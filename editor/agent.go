@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
@@ -87,6 +88,9 @@ func NewAgent(info Implementation, o *AgentOptions) *Agent {
 	return a
 }
 
+// grace is how long what runs may finish when the client has said its last; turns are told to end at once.
+const grace = 5 * time.Second
+
 // Serve answers one client over t until it hangs up or ctx ends, and waits for the turns that run, whose contexts end then.
 func (a *Agent) Serve(ctx context.Context, t jsonrpc.Transport) error {
 	s := &side{agent: a, sessions: map[string]*session{}, announced: map[jsonrpc.ID]*turn{}}
@@ -94,6 +98,7 @@ func (a *Agent) Serve(ctx context.Context, t jsonrpc.Transport) error {
 	s.conn = conn
 	conn.Handler, conn.Mode, conn.Cancellation = s, AgentMode, Cancellation
 	conn.NoBatch, conn.Open = true, openForAgent // no batches in this protocol
+	conn.Grace = grace
 	conn.Limits, conn.Report = a.opts.Limits, a.opts.Report
 	err := conn.Serve(ctx)
 	s.over()
@@ -134,8 +139,12 @@ type door struct {
 
 func (d *door) Read() ([]byte, bool, error) {
 	payload, more, err := d.Transport.Read()
-	if err == nil {
+	var frame *jsonrpc.FrameError
+	switch {
+	case err == nil:
 		d.side.note(payload)
+	case !errors.As(err, &frame):
+		d.side.abandon()
 	}
 	return payload, more, err
 }

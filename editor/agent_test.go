@@ -545,6 +545,67 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
+// What was asked before the client hung up is answered, but a turn ends at once.
+func TestEndOfInput(t *testing.T) {
+	cause := make(chan error, 1)
+	begun := make(chan struct{})
+	agent := editor.NewAgent(editor.Implementation{Name: "agent", Version: "1"}, fixed(prompting(func(ctx context.Context, _ *editor.Turn) (editor.StopReason, error) {
+		close(begun)
+		<-ctx.Done()
+		cause <- context.Cause(ctx)
+		return "", nil
+	})))
+	lines := make(chan string)
+	answers := make(chan string, 10)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := agent.Serve(t.Context(), &oneWay{in: lines, out: answers}); err != nil {
+			t.Error(err)
+		}
+	})
+	lines <- `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`
+	<-answers
+	lines <- `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`
+	<-answers
+	lines <- `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`
+	<-begun
+	close(lines)
+	serving.Wait()
+	if err := <-cause; !errors.Is(err, jsonrpc.ErrClosed) {
+		t.Errorf("the turn ended with %v", err)
+	}
+	if got := <-answers; got != `{"jsonrpc":"2.0","result":{"stopReason":"end_turn"},"id":2}` {
+		t.Errorf("the answer is %s", got)
+	}
+}
+
+// A oneWay is a transport whose input ends before its output does, as a pipe's may.
+type oneWay struct {
+	in   <-chan string
+	out  chan<- string
+	last []byte
+}
+
+func (o *oneWay) Read() ([]byte, bool, error) {
+	line, ok := <-o.in
+	if !ok {
+		return nil, false, io.EOF
+	}
+	o.last = []byte(line)
+	return o.last, false, nil
+}
+
+func (o *oneWay) Write(b jsonrpc.Burst) error {
+	for payload := range b.All() {
+		o.out <- string(payload)
+	}
+	return nil
+}
+
+func (o *oneWay) TryWrite(jsonrpc.Burst) bool { return false }
+
+func (o *oneWay) Close() error { return nil }
+
 func TestAnotherVersion(t *testing.T) {
 	here, there := inproc.Pipe(nil)
 	conn := jsonrpc.NewConn(there)

@@ -288,6 +288,9 @@ func (p *tap) Write(b jsonrpc.Burst) error {
 	return p.Transport.Write(b)
 }
 
+// TryWrite leaves it to Write, which notes it.
+func (p *tap) TryWrite(jsonrpc.Burst) bool { return false }
+
 func (p *tap) note(out bool, payload []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

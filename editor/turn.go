@@ -95,6 +95,17 @@ func (s *side) stop(sessionID string) *turn {
 	return nil
 }
 
+// abandon ends all turns: nobody will hear of them.
+func (s *side) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.sessions {
+		if n.turn != nil {
+			n.turn.cancel(jsonrpc.ErrClosed)
+		}
+	}
+}
+
 // cancelTurn hears session/cancel, on the goroutine that reads.
 func (s *side) cancelTurn(req *jsonrpc.Request) error {
 	var in SessionParams

@@ -42,7 +42,7 @@ func routes() (http.Handler, func(), error) {
 	card := a2aagent.Card(&packer.Card)
 	card.SupportedInterfaces = a2ahttp.Interfaces("/a2a", "/a2a", a2a.V10, a2a.V03)
 	a2aServer := a2a.NewServer(card, a2aagent.New(packer), nil)
-	a2aHandler := &a2ahttp.Server{A2A: a2aServer} // in earnest behind a look at Host and Origin, as the others take
+	a2aHandler := &a2ahttp.Server{A2A: a2aServer}
 
 	mcpServer := mcp.NewServer(mcp.Implementation{Name: "packer", Version: "1.0"}, nil)
 	tools := mcpagent.Add(mcpServer, packer)
