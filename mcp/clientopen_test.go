@@ -13,6 +13,7 @@ import (
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/transport/stream"
 )
 
 // A scriptLink is a carrier that is no connection: its function answers each message, and it keeps what was sent.
@@ -423,4 +424,66 @@ func (a *atomicError) get() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err
+}
+
+// TestLastWords: what came before the end of the input is answered, within 2 s, and a subscription holds nothing up.
+func TestLastWords(t *testing.T) {
+	const envelope = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	listen := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{},` + envelope + `}}` + "\n"
+	call := func(name string) string {
+		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + name + `",` + envelope + `}}` + "\n"
+	}
+	for _, tt := range []struct {
+		name, input string
+		want        string // in the output
+		after       time.Duration
+	}{
+		{"a call", call("slow"), `"text":"done"`, time.Second},
+		{"a call that takes too long", call("hangs"), ``, 2 * time.Second},
+		{"a subscription", listen, `"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1,`, 0},
+		{"both", listen + call("slow"), `"text":"done"`, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := mcp.NewServer(mcp.Implementation{Name: "s", Version: "1"}, nil)
+				wait := func(d time.Duration) func(context.Context, *mcp.Request, struct{}) (string, error) {
+					return func(ctx context.Context, _ *mcp.Request, _ struct{}) (string, error) {
+						select {
+						case <-time.After(d):
+						case <-ctx.Done():
+						}
+						return "done", nil
+					}
+				}
+				mcp.AddTool(s, mcp.Tool{Name: "slow"}, wait(time.Second))
+				mcp.AddTool(s, mcp.Tool{Name: "hangs"}, wait(time.Hour))
+				var out strings.Builder
+				begun := time.Now()
+				if err := s.Serve(t.Context(), stream.New(&script{in: strings.NewReader(tt.input), out: &out}, stream.Line, nil)); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(begun); took != tt.after || !strings.Contains(out.String(), tt.want) {
+					t.Errorf("Serve took %v and said %s; want %v, %s", took, out.String(), tt.after, tt.want)
+				}
+				s.Close()
+			})
+		})
+	}
+}
+
+// A script is a connection whose input is known, and ends.
+type script struct {
+	in *strings.Reader
+
+	mu  sync.Mutex
+	out *strings.Builder
+}
+
+func (s *script) Read(p []byte) (int, error) { return s.in.Read(p) }
+func (s *script) Close() error               { return nil }
+
+func (s *script) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Write(p)
 }

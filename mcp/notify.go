@@ -211,10 +211,17 @@ func (s *Server) listen(ctx context.Context, r *Request) (any, error) {
 		case <-l.queue.wake:
 		case <-ctx.Done():
 			return nil, gone(ctx)
+		case <-r.over: // the client is gone, or at least has no more to say
+			return s.listenEnded(id), nil
 		case <-s.stopping:
-			out := append([]byte(completePrefix+`,"_meta":{"`+MetaSubscriptionID+`":`), id.String()...)
-			out = append(append(out, `,"`+MetaServerInfo+`":`...), mustEncode(s.info)...)
-			return jsonrpc.Raw(append(out, `}}`...)), nil
+			return s.listenEnded(id), nil
 		}
 	}
+}
+
+// listenEnded is the result that ends a subscription.
+func (s *Server) listenEnded(id jsonrpc.ID) jsonrpc.Raw {
+	out := append([]byte(completePrefix+`,"_meta":{"`+MetaSubscriptionID+`":`), id.String()...)
+	out = append(append(out, `,"`+MetaServerInfo+`":`...), mustEncode(s.info)...)
+	return append(out, `}}`...)
 }

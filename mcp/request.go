@@ -25,6 +25,7 @@ type Request struct {
 	version      Version
 	capabilities *ClientCapabilities
 	level        Level
+	over         <-chan struct{}             // closed when the client has said its last word; nil: nobody tells
 	task         atomic.Pointer[runningTask] // when the handler goes on as a task
 	late         *lateTask                   // when it may become one
 

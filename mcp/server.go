@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -126,12 +127,40 @@ func NewServer(info Implementation, o *ServerOptions) *Server {
 	return s
 }
 
-// Serve answers one client over t until it hangs up or ctx ends, and waits for its handlers.
+// lastWords is how long handlers may finish after the client's last byte: printf … | server, and a client that closes its side and waits.
+const lastWords = 2 * time.Second
+
+// Serve answers one client over t until it hangs up or ctx ends, and waits for its handlers. What the client has sent before it hung up is still
+// answered, as far as that takes no more than 2 s.
 func (s *Server) Serve(ctx context.Context, t jsonrpc.Transport) error {
-	conn := jsonrpc.NewConn(t)
+	end := &endOfInput{Transport: t}
+	conn := jsonrpc.NewConn(end)
 	session := s.Attach(conn)
 	defer session.Close()
-	return conn.Serve(ctx)
+	session.over, conn.Grace = make(chan struct{}), lastWords
+	end.seen = sync.OnceFunc(func() { close(session.over) })
+	err := conn.Serve(ctx)
+	select {
+	case <-session.over:
+		if ctx.Err() == nil {
+			return nil // the client has gone, and may not have waited for the last answers
+		}
+	default:
+	}
+	return err
+}
+
+// endOfInput tells when the client has sent its last byte.
+type endOfInput struct {
+	jsonrpc.Transport
+	seen func()
+}
+
+func (t *endOfInput) Read() (payload []byte, more bool, err error) {
+	if payload, more, err = t.Transport.Read(); errors.Is(err, io.EOF) {
+		t.seen()
+	}
+	return payload, more, err
 }
 
 // Attach makes the server answer on conn, whose fields it sets. Whoever serves the Conn closes the Session when it has ended.
@@ -174,6 +203,9 @@ func (s *Server) serve(ctx context.Context, n *Session, req *jsonrpc.Request) (a
 		return nil, invalidParams("params are an object")
 	}
 	r := &Request{server: s, rpc: req, Method: req.Method}
+	if n != nil {
+		r.over = n.over
+	}
 	r.p.read(req.Params)
 	if r.p.twice {
 		return nil, invalidParams("a member comes twice")

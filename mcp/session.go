@@ -38,6 +38,7 @@ type Session struct {
 	client       atomic.Pointer[Implementation]
 	tools        atomic.Pointer[registry[*tool]] // the session's own; nil for none
 	live         atomic.Bool                     // the client said that it is initialized
+	over         chan struct{}                   // closed when the client has said its last word; nil: nobody tells
 
 	mu     sync.Mutex // guards what follows
 	subs   map[string]struct{}
