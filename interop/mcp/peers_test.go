@@ -73,7 +73,8 @@ func (h *host) options() mcp.ClientOptions {
 // child connects our client to a program on stdio.
 func child(ctx context.Context, t *testing.T, argv []string, o mcp.ClientOptions) *mcp.Client {
 	t.Helper()
-	p, err := stdio.Start(ctx, argv, nil)
+	// server-everything does not end with its stdin.
+	p, err := stdio.Start(ctx, argv, &stdio.Options{Patience: stdio.Patience{Stdin: time.Second, Terminate: time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}
