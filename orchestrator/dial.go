@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,7 +45,8 @@ type DialOptions struct {
 	Stderr func(member, line string)
 }
 
-// Dial reaches all members at once: those with a command are started, the others are dialled. Who cannot be reached is a member
+// Dial reaches all members at once: those with a command are started, the others are dialled, and those at the same address share
+// one connection. Who cannot be reached is a member
 // all the same, whose steps fail with the reason; only when ctx ends there is no team. Close the team to give all of them up.
 func Dial(ctx context.Context, members map[string]Member, o *DialOptions) (*Team, error) {
 	var options DialOptions
@@ -67,18 +70,25 @@ func Dial(ctx context.Context, members map[string]Member, o *DialOptions) (*Team
 		wg   sync.WaitGroup
 		team = &Team{}
 	)
-	for name, m := range members {
+	for _, names := range together(members) {
 		wg.Go(func() {
 			one, cancel := context.WithTimeout(ctx, options.Timeout)
 			defer cancel()
-			d := &dialing{o: &options, name: name, m: m}
+			d := &dialing{o: &options, name: names[0], m: members[names[0]]}
 			w, err := d.open(one)
 			if err != nil {
-				err = fmt.Errorf("%s: %w", m.where(), err)
-				options.Report(name+" cannot be reached", err)
+				err = fmt.Errorf("%s: %w", d.m.where(), err)
+				options.Report(strings.Join(names, ", ")+" cannot be reached", err)
 				w = &Worker{Agents: &agent.Client{Link: away{err}}, Peer: awayPeer{err}}
 			}
-			team.Add(name, w)
+			for i, name := range names {
+				own := *w
+				own.Agent = members[name].Agent
+				if i > 0 {
+					own.Close = nil // the first one's
+				}
+				team.Add(name, &own)
+			}
 		})
 	}
 	wg.Wait()
@@ -86,6 +96,24 @@ func Dial(ctx context.Context, members map[string]Member, o *DialOptions) (*Team
 		return nil, errors.Join(context.Cause(ctx), team.Close())
 	}
 	return team, nil
+}
+
+// together puts the names of members into groups that share one way: those at the same address. Each program is its own.
+func together(members map[string]Member) [][]string {
+	type place struct{ target, protocol string }
+	at := map[place]int{}
+	var groups [][]string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		m := members[name]
+		p := place{m.Target, m.Protocol}
+		if i, shared := at[p]; shared && m.Target != "" {
+			groups[i] = append(groups[i], name)
+			continue
+		}
+		at[p] = len(groups)
+		groups = append(groups, []string{name})
+	}
+	return groups
 }
 
 // where is a member's address as it was written.
@@ -132,7 +160,7 @@ func (d *dialing) open(ctx context.Context) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Worker{Agents: c, Agent: d.m.Agent, Close: c.Close}, nil
+	return &Worker{Agents: c, Close: c.Close}, nil
 }
 
 // carrier opens a way on which both sides speak: to a program that it starts, or to an address.

@@ -290,6 +290,32 @@ steps:
 	}
 }
 
+// Members at one address share one client, and are asked once what they can do.
+func TestSharedWay(t *testing.T) {
+	var log memoryLog
+	members := peers(t, &log)
+	members = map[string]Member{"one": members["rest"], "two": members["rest"], "all": members["rest"], "a2a": members["a2a"]}
+	two, all := members["two"], members["all"]
+	two.Agent, all.Agent = "other", ""
+	members["two"], members["all"] = two, all
+	team := dial(t, members, &log)
+	defer team.Close()
+	if team.worker("one").Agents != team.worker("two").Agents || team.worker("one").Agents == team.worker("a2a").Agents {
+		t.Error("members at one address do not share a client, or others do")
+	}
+	cards, err := team.Survey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for name, cards := range cards {
+		got[name] = len(cards)
+	}
+	if d := cmp.Diff(map[string]int{"one": 1, "two": 1, "all": 2, "a2a": 1}, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
 // A loser is cancelled where it runs, in the words of its protocol.
 func TestLosersHearOfIt(t *testing.T) {
 	var log memoryLog
