@@ -148,6 +148,9 @@ func (r *run) add(ctx context.Context, next Run, events []Event) error {
 		r.sizes = append(r.sizes, int32(len(text))) //nolint:gosec // bounded by the limits
 		r.bytes += int64(len(text))
 	}
+	if next.Status.Terminal() { // whoever sees the end sees room for the next run too
+		r.leave(true)
+	}
 	r.publish(next, texts)
 	return nil
 }
@@ -230,26 +233,37 @@ func (r *run) begin(ctx context.Context) error {
 
 // work runs the agent, from in-progress to the end.
 func (r *run) work() {
-	err := r.speak(r.ctx, func(next *Run) ([]Event, error) {
-		next.Status = RunInProgress
-		return []Event{{Type: EventRunInProgress, Run: next}}, nil
-	})
-	if err == nil {
+	err := errBroke // also of an agent that ends its goroutine
+	defer func() {
+		r.end(err)
+		r.cancel(ErrOver)
+	}()
+	if err = r.enter(); err == nil {
+		err = errBroke
 		err = r.call()
 	}
 	if err == nil {
 		err = r.speak(r.ctx, func(next *Run) ([]Event, error) { return r.closeMessage(next), nil })
 	}
-	r.end(err)
-	r.cancel(ErrOver)
 }
+
+// enter tells that the run is under way.
+func (r *run) enter() error {
+	return r.speak(r.ctx, func(next *Run) ([]Event, error) {
+		next.Status = RunInProgress
+		return []Event{{Type: EventRunInProgress, Run: next}}, nil
+	})
+}
+
+// errBroke is what a run failed with whose agent did not return.
+var errBroke error = Errorf("The agent broke.")
 
 // call runs the agent's function.
 func (r *run) call() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.s.report("panic", fmt.Errorf("acp: agent %s, run %s: %v\n%s", r.agent.Manifest.Name, r.entry.id, p, debug.Stack()))
-			err = Errorf("The agent broke.")
+			err = errBroke
 		}
 	}()
 	return r.agent.Run(r.ctx, &Job{run: r})
@@ -284,6 +298,10 @@ func (r *run) outcome(next *Run, err error) EventType {
 		r.s.report("agent", fmt.Errorf("acp: agent %s, run %s: %w", next.AgentName, next.ID, err))
 		public = Errorf("The agent failed.")
 	}
+	if _, err := encode(public); err != nil {
+		r.s.report("agent", fmt.Errorf("acp: agent %s, run %s: an error that cannot be written: %w", next.AgentName, next.ID, err))
+		public = Errorf("The agent failed.")
+	}
 	next.Status, next.Error = RunFailed, public
 	return EventRunFailed
 }
@@ -311,15 +329,21 @@ func (r *run) end(err error) {
 		r.s.report("store", fmt.Errorf("acp: the last event of run %s: %w", next.ID, err))
 		last := Event{Type: event, Run: &next}
 		if text, err := last.text(); err == nil {
+			r.leave(false)
 			r.publish(next, [][]byte{text})
 		}
 	}
-	if err == nil && r.first > 1 { // the last event has all
+}
+
+// leave tells the index that the run has ended. kept says that the store has its last event, which has all.
+func (r *run) leave(kept bool) {
+	ctx := context.WithoutCancel(r.ctx)
+	if kept && r.first > 1 {
 		if err := r.s.store.Delete(ctx, r.key, store.Any); err != nil {
 			r.s.report("store", forgot(r.key, err))
 		}
 	}
-	r.s.forget(ctx, r.s.index.end(r.entry, r.bytes, err == nil))
+	r.s.forget(ctx, r.s.index.end(r.entry, r.bytes, kept))
 }
 
 func (r *run) failedToStore(next *Run, why string) EventType {

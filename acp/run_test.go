@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,6 +69,14 @@ func TestHowRunsFail(t *testing.T) {
 	s.add("private", func(context.Context, *acp.Job) error { return errors.New("secret path") })
 	s.add("wrapped", func(context.Context, *acp.Job) error { return errors.Join(io.EOF, acp.Errorf("secret too")) })
 	s.add("panics", func(context.Context, *acp.Job) error { panic("secret panic") })
+	s.add("exits", func(context.Context, *acp.Job) error {
+		runtime.Goexit()
+		return nil
+	})
+	s.add("garbled", func(context.Context, *acp.Job) error { return acp.Errorf("\xff") })
+	s.add("garbage", func(context.Context, *acp.Job) error {
+		return &acp.Error{Code: acp.CodeServerError, Message: "m", Data: jsonrpc.Raw("{")}
+	})
 	s.add("half", func(ctx context.Context, j *acp.Job) error {
 		return errors.Join(j.Say(ctx, "one"), j.End(ctx), j.Say(ctx, "two"), errors.New("then it broke"))
 	})
@@ -76,6 +85,9 @@ func TestHowRunsFail(t *testing.T) {
 		{"private", "server_error", "The agent failed.", ""},
 		{"wrapped", "server_error", "The agent failed.", ""},
 		{"panics", "server_error", "The agent broke.", ""},
+		{"exits", "server_error", "The agent broke.", ""},
+		{"garbled", "server_error", "The agent failed.", ""},
+		{"garbage", "server_error", "The agent failed.", ""},
 		{"half", "server_error", "The agent failed.", "one"}, // what was not finished is in the events alone
 	}
 	c := s.connect(nil)
@@ -182,14 +194,18 @@ func TestResumeIsRefused(t *testing.T) {
 
 func TestOneQuestionAtATime(t *testing.T) {
 	s := newStage(t, nil)
+	tried := make(chan struct{})
 	s.add("both", func(ctx context.Context, j *acp.Job) error {
 		first := make(chan error, 1)
 		go func() {
 			_, err := j.Await(ctx, acp.UserMessage(acp.Text("one?")))
 			first <- err
 		}()
-		s.settle(j.ID())
+		if _, err := s.Wait(ctx, j.ID()); err != nil {
+			return err
+		}
 		_, err := j.Await(ctx, acp.UserMessage(acp.Text("two?")))
+		close(tried)
 		if err == nil {
 			return errors.New("a second question was taken")
 		}
@@ -197,6 +213,7 @@ func TestOneQuestionAtATime(t *testing.T) {
 	})
 	c := s.local()
 	run := must(t)(c.Run(t.Context(), ask("both", "x")))
+	eventually(t, tried)
 	if run = must(t)(c.Resume(t.Context(), run.ID, acp.Answer(acp.Text("1")))); run.Status != acp.RunCompleted {
 		t.Errorf("%+v: %v", run, run.Error)
 	}

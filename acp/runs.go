@@ -264,7 +264,8 @@ func (f *follower) page(ctx context.Context) ([]Record, error) {
 	var out []Record
 	if f.live != nil {
 		f.live.mu.Lock()
-		if from := f.at - (f.live.last - int64(len(f.live.tail))); from >= 0 {
+		// What is not kept any more is refused, whether or not it happens to be here still.
+		if from := f.at - (f.live.last - int64(len(f.live.tail))); from >= 0 && f.at+1 >= f.live.first {
 			for i, text := range f.live.tail[from:min(int64(len(f.live.tail)), from+f.last-f.at)] {
 				out = append(out, Record{f.at + int64(i) + 1, text})
 			}
