@@ -67,9 +67,22 @@ start agent-1.0
 for transport in jsonrpc http_json; do
 	echo "v1.0, $transport"
 	(cd "$work/v10" && "$python" -m pytest tests/compatibility/ --ignore=tests/compatibility/grpc --sut-host="$address" \
-		--transport=$transport -q --tb=line -rf -p no:cacheprovider --compatibility-report="$out/report-$transport") >"$out/v1.0-$transport.txt" 2>&1 || failed=1
+		--transport=$transport -q --tb=line -rfs -p no:cacheprovider --compatibility-report="$out/report-$transport") >"$out/v1.0-$transport.txt" 2>&1 || failed=1
 	grep -E '^FAILED|passed|failed' "$out/v1.0-$transport.txt" || true
 done
+
+# What an agent refuses that does not offer it.
+refusals() { # name, flag, tests
+	start "agent-$1" "$2"
+	echo "v1.0, $1"
+	(cd "$work/v10" && "$python" -m pytest tests/compatibility/core_operations/test_error_handling.py tests/compatibility/jsonrpc/test_error_codes.py \
+		tests/compatibility/http_json/test_http_status.py -k "$3" --sut-host="$address" --transport=jsonrpc,http_json -q --tb=line -rfs \
+		-p no:cacheprovider) >"$out/v1.0-$1.txt" 2>&1 || failed=1
+	grep -E '^FAILED|passed|failed' "$out/v1.0-$1.txt" || true
+}
+refusals bare -bare 'CapabilityPush or CapabilityStreaming or CapabilityExtendedCard or unsupported_operation or push_not'
+refusals extension -extension CapabilityExtensionRequired
+
 start agent-0.3 -old
 echo "v0.3, jsonrpc"
 (cd "$work/v03" && "$python" -m pytest tests/mandatory tests/optional/capabilities --sut-url "$address" --transports jsonrpc -q --tb=line -rf \

@@ -1,10 +1,11 @@
 // Command tck-agent is the agent that the A2A conformance kit (a2a-tck) tests: it does what the beginning of a message's id tells it to, as the
 // kit's scenarios want. It listens on loopback, prints "ready ADDRESS" and ends with its stdin, or with SIGTERM.
 //
-//	tck-agent [-listen 127.0.0.1:0] [-old]
+//	tck-agent [-listen 127.0.0.1:0] [-old] [-bare] [-extension]
 //
 // -old serves v0.3 besides, with a card for both, and leaves tasks open whose messages say nothing, as the kit of v0.3 wants. The kit of v1.0
-// wants a card of v1.0 alone.
+// wants a card of v1.0 alone. -bare offers no streams, webhooks or extended card, and -extension requires an extension: the kit then looks at how
+// that is refused.
 package main
 
 import (
@@ -27,16 +28,26 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "address on loopback")
 	old := flag.Bool("old", false, "serve v0.3 too")
+	bare := flag.Bool("bare", false, "offer nothing that is optional")
+	extension := flag.Bool("extension", false, "require an extension")
 	flag.Parse()
+	change := func(c *a2a.AgentCard) {
+		if *bare {
+			c.Capabilities = a2a.AgentCapabilities{}
+		}
+		if *extension {
+			c.Capabilities.Extensions = []a2a.AgentExtension{{URI: "urn:a2a:tck:required-extension", Required: true}}
+		}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := run(ctx, *listen, *old); err != nil {
+	if err := run(ctx, *listen, *old, change); err != nil {
 		fmt.Fprintln(os.Stderr, "tck-agent:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, listen string, old bool) error {
+func run(ctx context.Context, listen string, old bool, change func(*a2a.AgentCard)) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return err
@@ -52,7 +63,9 @@ func run(ctx context.Context, listen string, old bool) error {
 	if old {
 		otherwise = question
 	}
-	s := a2a.NewServer(card(base, versions), a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error { return act(ctx, r, otherwise) }), &a2a.ServerOptions{
+	public := card(base, versions)
+	change(&public)
+	s := a2a.NewServer(public, a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error { return act(ctx, r, otherwise) }), &a2a.ServerOptions{
 		Versions: versions, Push: pusher,
 		Repeat: -1, // the kit uses one id for many messages
 		ExtendedCard: func(context.Context, a2a.Service) (*a2a.AgentCard, error) {
