@@ -1,0 +1,127 @@
+// Command plans runs one of the plans beside it with four agents that live in this process:
+//
+//	go run ./examples/plans quorum 'question=What is the capital of France?'
+//	go run ./examples/plans review topic=cats
+//	go run ./examples/plans translate 'lines=one
+//	two'
+//
+// The agents are simple, so that they need nothing; a plan with a team: of its own, for parley run, has real ones.
+package main
+
+import (
+	"bufio"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/orchestrator"
+)
+
+//go:embed *.yaml
+var plans embed.FS
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // what runs is cancelled where it runs
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("usage: plans quorum|review|translate [NAME=VALUE…]")
+	}
+	text, err := plans.ReadFile(args[0] + ".yaml")
+	if err != nil {
+		return err
+	}
+	plan, err := orchestrator.ParsePlan(args[0]+".yaml", text)
+	if err != nil {
+		return err
+	}
+	input := map[string]any{}
+	for _, arg := range args[1:] {
+		name, value, _ := strings.Cut(arg, "=")
+		input[name] = value
+	}
+	answers := bufio.NewScanner(in)
+	runner := &orchestrator.Runner{
+		Team: team(),
+		OnEvent: func(e orchestrator.Event) {
+			if e.Kind == orchestrator.EventEnded {
+				fmt.Fprintf(out, "%-9s %s\n", e.Report.State, e.Path)
+			}
+		},
+		Ask: func(_ context.Context, q *orchestrator.Question) (*agent.Answer, error) {
+			fmt.Fprintln(out, q.Text)
+			for _, o := range q.Options {
+				fmt.Fprintln(out, "-", o.Name)
+			}
+			if !answers.Scan() {
+				return nil, agent.ErrNoAnswer
+			}
+			return agent.Reply(answers.Text()), nil
+		},
+	}
+	report, err := runner.Run(ctx, plan, input)
+	if err != nil {
+		return err
+	}
+	if err := report.Err(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, report.Text())
+	return nil
+}
+
+// team is who works on the plans.
+func team() *orchestrator.Team {
+	t := &orchestrator.Team{}
+	add := func(name string, run func(ctx context.Context, r *agent.Run) error, skills ...agent.Skill) {
+		t.Add(name, &orchestrator.Worker{Agents: agent.Local(&agent.Agent{
+			Card: agent.Card{Name: name, Description: "An agent of the example.", Skills: skills}, Run: run,
+		})})
+	}
+	knows := func(ctx context.Context, r *agent.Run) error { return r.Say(ctx, "Paris") }
+	add("ann", knows)
+	add("bob", knows)
+	add("eve", func(ctx context.Context, _ *agent.Run) error {
+		<-ctx.Done() // still thinking when the others agree
+		return ctx.Err()
+	})
+	texts := map[string]string{} // by conversation
+	add("writer", func(ctx context.Context, r *agent.Run) error {
+		switch ask, about, _ := strings.Cut(r.Text(), " about "); {
+		case about != "":
+			texts[r.Session] = "Here is a sentence about " + about
+		case strings.HasPrefix(ask, "Make it better"):
+			texts[r.Session] = strings.Replace(texts[r.Session], "a sentence", "a very good sentence", 1)
+		case strings.HasPrefix(ask, "Say goodbye"):
+			return r.Say(ctx, "Goodbye.")
+		}
+		return r.Say(ctx, texts[r.Session])
+	})
+	add("critic", func(ctx context.Context, r *agent.Run) error {
+		if strings.Contains(r.Text(), "very") {
+			return r.Say(ctx, "Good.")
+		}
+		return r.Say(ctx, "A little dry.")
+	}, agent.Skill{ID: "fact-checking", Name: "Fact checking", Description: "Says whether something is true."})
+	add("interpreter", func(ctx context.Context, r *agent.Run) error {
+		_, word, _ := strings.Cut(r.Text(), ": ")
+		french := map[string]string{"one": "un", "two": "deux", "three": "trois"}[word]
+		if french == "" {
+			return agent.Errorf("I do not know %q.", word)
+		}
+		return r.Say(ctx, french)
+	}, agent.Skill{ID: "translation", Name: "Translation", Description: "Translates into French.", Tags: []string{"french"}})
+	return t
+}
