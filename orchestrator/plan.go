@@ -10,7 +10,7 @@ import (
 // A Plan is work for a team: steps that are done one after the other, some of which hold others. Read one with [ParsePlan], or
 // make it in Go and let [Plan.Check] look at it.
 //
-// Texts are templates: {{ draft.text }} is the text that the step draft ended with. docs/guides/plans.md describes all of it.
+// Texts are templates: {{ draft.text }} is the text that the step draft ended with. docs/plans.md describes all of it.
 type Plan struct {
 	Name        string
 	Description string
