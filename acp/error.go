@@ -71,7 +71,7 @@ func (e *Error) Error() string { return fmt.Sprintf("acp: %s: %s", e.Code, e.Mes
 // Is reports whether target is the kind of the error.
 func (e *Error) Is(target error) bool {
 	kind := e.Kind()
-	return kind == target || kind == ErrMismatch && target == ErrInvalid || kind == ErrBusy && target == ErrServer //nolint:errorlint // kinds are values of their own, and wrap nothing
+	return kind == target || kind == ErrMismatch && target == ErrInvalid || kind == ErrBusy && target == ErrServer
 }
 
 // Unwrap returns what the server answered in the JSON-RPC binding, if there is such a thing.
@@ -114,18 +114,18 @@ func (e *Error) RPC() *jsonrpc.Error {
 		return e.rpc
 	}
 	out := jsonrpc.NewError(jsonrpc.CodeInternalError, e.Message)
-	switch e.Kind() {
-	case ErrNotFound:
+	switch {
+	case e.Is(ErrNotFound):
 		out.Code = RPCNotFound
-	case ErrInvalid, ErrMismatch:
+	case e.Is(ErrInvalid):
 		out.Code = jsonrpc.CodeInvalidParams
-	case ErrOver:
+	case e.Is(ErrOver):
 		out.Code = RPCOver
-	case ErrNotAwaiting:
+	case e.Is(ErrNotAwaiting):
 		out.Code = RPCNotAwaiting
-	case ErrNotKept:
+	case e.Is(ErrNotKept):
 		out.Code = RPCNotKept
-	case ErrBusy:
+	case e.Is(ErrBusy):
 		out.Code = jsonrpc.CodeBusy
 	}
 	return out.WithData(e)

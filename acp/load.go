@@ -143,7 +143,7 @@ func (s *Server) readRun(ctx context.Context, head store.Head) (*Run, []Message,
 			if len(run.Output) > len(output) {
 				output = run.Output
 			}
-		case e.Type == EventMessageCompleted && e.Message != nil && int64(stored.Seq) > seen: //nolint:gosec // far from the bound
+		case e.Type == EventMessageCompleted && e.Message != nil && int64(stored.Seq) > seen:
 			output = append(output, *e.Message)
 		}
 	}

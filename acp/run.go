@@ -141,11 +141,11 @@ func (r *run) add(ctx context.Context, next Run, events []Event) error {
 		return err
 	}
 	// An append that is given up may still happen, and then the numbers are wrong: it is not given up.
-	if _, err := r.s.store.Append(context.WithoutCancel(ctx), r.key, uint64(r.last), texts...); err != nil { //nolint:gosec // last is not negative
+	if _, err := r.s.store.Append(context.WithoutCancel(ctx), r.key, uint64(r.last), texts...); err != nil {
 		return err
 	}
 	for _, text := range texts {
-		r.sizes = append(r.sizes, int32(len(text))) //nolint:gosec // bounded by the limits
+		r.sizes = append(r.sizes, int32(len(text)))
 		r.bytes += int64(len(text))
 	}
 	if next.Status.Terminal() { // whoever sees the end sees room for the next run too
@@ -182,7 +182,7 @@ func (r *run) makeRoom(ctx context.Context, texts [][]byte) error {
 	if _, err := r.s.store.Put(ctx, r.key, store.Any, text, 0); err != nil {
 		return err
 	}
-	if err := r.s.store.Trim(ctx, r.key, uint64(first-1)); err != nil { //nolint:gosec // first is at least 1
+	if err := r.s.store.Trim(ctx, r.key, uint64(first-1)); err != nil {
 		return err
 	}
 	r.sizes, r.bytes = append([]int32(nil), r.sizes[n:]...), bytes

@@ -89,7 +89,7 @@ func (s *Server) ended(ctx context.Context, e *entry) (Run, int64, error) {
 			}
 		}
 		if err == nil && event.Run != nil {
-			return *event.Run, int64(head.Last), nil //nolint:gosec // far from the bound
+			return *event.Run, int64(head.Last), nil
 		}
 	}
 	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTrimmed) {
@@ -286,17 +286,17 @@ func (f *follower) page(ctx context.Context) ([]Record, error) {
 func (f *follower) read(ctx context.Context) ([]Record, error) {
 	var out []Record
 	size := 0
-	for event, err := range f.s.store.Read(ctx, f.key, uint64(f.at)) { //nolint:gosec // at is not negative
+	for event, err := range f.s.store.Read(ctx, f.key, uint64(f.at)) {
 		if trimmed, ok := errors.AsType[*store.TrimmedError](err); ok {
 			e := refuse(ErrNotKept, CodeServerError, "The events are not kept any more.")
-			e.Data = jsonrpc.Raw(append(appendInt([]byte(`{"oldest":`), int64(trimmed.First)), '}')) //nolint:gosec // far from the bound
+			e.Data = jsonrpc.Raw(append(appendInt([]byte(`{"oldest":`), int64(trimmed.First)), '}'))
 			return nil, e
 		}
 		if err != nil {
 			return nil, stored(err)
 		}
-		out = append(out, Record{int64(event.Seq), slices.Clip(jsonrpc.Raw(event.Data))})                      //nolint:gosec // far from the bound
-		if size += len(event.Data); len(out) == tailEvents || size > tailBytes || int64(event.Seq) == f.last { //nolint:gosec // far from the bound
+		out = append(out, Record{int64(event.Seq), slices.Clip(jsonrpc.Raw(event.Data))})
+		if size += len(event.Data); len(out) == tailEvents || size > tailBytes || int64(event.Seq) == f.last {
 			return out, nil
 		}
 	}

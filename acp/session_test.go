@@ -12,6 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/acp"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/store"
+	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
 func in(session string, q acp.RunCreateRequest) acp.RunCreateRequest {
@@ -359,5 +360,48 @@ func TestStoreWithLittleRoom(t *testing.T) {
 	run := must(t)(s.connect(nil).Stream(t.Context(), ask("much", "x"), record(t, &events)))
 	if run.Status != acp.RunFailed || run.Error.Message != "The output has no room in the storage." || strings.Count(typesOf(events), "message.completed") != 3 {
 		t.Errorf("%+v, %v, %s", run, run.Error, typesOf(events))
+	}
+}
+
+// The same on disk, with a server and a store that were closed in between.
+func TestRestartFromDisk(t *testing.T) {
+	dir := t.TempDir()
+	open := func() (*stage, func()) {
+		disk, err := sqlite.Open(dir, &sqlite.Options{Limits: acp.StoreLimits()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStage(t, &acp.Options{Store: disk})
+		return s, func() {
+			if err := errors.Join(s.Close(), disk.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	s, end := open()
+	c := s.connect(nil)
+	var before []acp.Event
+	done := must(t)(c.Stream(t.Context(), in(uuid1, ask("words", "a b c")), record(t, &before)))
+	must(t)(c.Start(t.Context(), ask("wait", "x")))
+	working := eventually(t, s.begun)
+	waiting := must(t)(c.Run(t.Context(), ask("ask", "x")))
+	c.Close()
+	end() // the runs under way fail, and that is stored
+
+	s, end = open()
+	defer end()
+	c = s.connect(nil)
+	defer c.Close()
+	var after []acp.Event
+	if run := must(t)(c.Subscribe(t.Context(), done.ID, 0, record(t, &after))); run.Text() != "abc" || typesOf(after) != typesOf(before) {
+		t.Errorf("%+v %s", run, typesOf(after))
+	}
+	for _, id := range []string{working.ID(), waiting.ID} {
+		if run := must(t)(c.Status(t.Context(), id)); run.Status != acp.RunFailed || run.Error.Message != "The server has stopped." {
+			t.Errorf("%+v %v", run, run.Error)
+		}
+	}
+	if run := must(t)(c.Run(t.Context(), in(uuid1, ask("memory", "x")))); run.Text() != "user=a b c;agent/words=abc;end" {
+		t.Errorf("%q", run.Text())
 	}
 }

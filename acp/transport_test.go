@@ -189,7 +189,9 @@ func TestCarriers(t *testing.T) {
 		if got := must(t)(c.Cancel(ctx, slow.ID)); got.Status != acp.RunCancelling {
 			t.Errorf("%+v", got)
 		}
-		eventually(t, s.ended)
+		if cause := eventually(t, s.ended); !errors.Is(cause, acp.ErrCancelled) {
+			t.Errorf("%v", cause)
+		}
 		s.settle(slow.ID)
 		if got := must(t)(c.Status(ctx, slow.ID)); got.Status != acp.RunCancelled {
 			t.Errorf("%+v", got)

@@ -185,7 +185,7 @@ func (v *visit) fail(err error) {
 	if !ok {
 		public = &acp.Error{Code: acp.CodeServerError, Message: "Internal error"}
 	}
-	status := statusOf(v.r, public)
+	status := statusOf(public)
 	if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "1")
 	}
@@ -195,19 +195,19 @@ func (v *visit) fail(err error) {
 }
 
 // statusOf is the HTTP status of an error.
-func statusOf(r *http.Request, e *acp.Error) int {
-	switch e.Kind() {
-	case acp.ErrNotFound:
+func statusOf(e *acp.Error) int {
+	switch {
+	case e.Is(acp.ErrNotFound):
 		return http.StatusNotFound
-	case acp.ErrMismatch:
+	case e.Is(acp.ErrMismatch):
 		return http.StatusBadRequest
-	case acp.ErrInvalid:
+	case e.Is(acp.ErrInvalid):
 		return http.StatusUnprocessableEntity
-	case acp.ErrOver, acp.ErrNotAwaiting:
+	case e.Is(acp.ErrOver), e.Is(acp.ErrNotAwaiting):
 		return http.StatusForbidden // as the reference server has it
-	case acp.ErrNotKept:
+	case e.Is(acp.ErrNotKept):
 		return http.StatusGone
-	case acp.ErrBusy:
+	case e.Is(acp.ErrBusy):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

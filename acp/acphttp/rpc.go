@@ -124,8 +124,9 @@ func goOn(r *http.Request, req *jsonrpc.Request) error {
 	var in struct {
 		After *int64 `json:"after"`
 	}
+	// What is wrong with params is said by who answers them; what they say counts more.
 	if len(req.Params) == 0 || req.Params[0] != '{' || req.Params.Decode(&in) != nil || in.After != nil {
-		return nil // what is wrong with it is said by who answers it; what the params say counts more
+		return nil //nolint:nilerr // as said
 	}
 	after, err := parseNumber("Last-Event-ID", last, 0)
 	if public, ok := errors.AsType[*acp.Error](err); ok {

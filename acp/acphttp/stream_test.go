@@ -116,15 +116,16 @@ func TestDroppedStream(t *testing.T) {
 	}
 }
 
-// A lines reads a stream by hand.
+// A lines is an answer that is read by hand.
 type lines struct {
+	*http.Response
 	t    *testing.T
 	body *bufio.Scanner
 	stop func()
 }
 
-// open begins a stream.
-func open(t *testing.T, method, url, body string, headers ...string) (*http.Response, *lines) {
+// open makes a request, and ends its answer with the test.
+func open(t *testing.T, method, url, body string, headers ...string) *lines {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -139,19 +140,19 @@ func open(t *testing.T, method, url, body string, headers ...string) (*http.Resp
 		req.Header.Set(name, value)
 	}
 	client := &http.Client{Transport: &http.Transport{}}
-	answer, err := client.Do(req)
+	answer, err := client.Do(req) //nolint:bodyclose // by stop
 	if err != nil {
 		cancel()
 		t.Fatal(err)
 	}
-	l := &lines{t: t, body: bufio.NewScanner(answer.Body)}
+	l := &lines{Response: answer, t: t, body: bufio.NewScanner(answer.Body)}
 	l.stop = func() {
 		cancel()
 		answer.Body.Close()
 		client.CloseIdleConnections()
 	}
 	t.Cleanup(l.stop)
-	return answer, l
+	return l
 }
 
 // next returns the next line that is not empty, "" at the end.
@@ -181,16 +182,16 @@ func (l *lines) until(prefix string) string {
 func TestLastEventID(t *testing.T) {
 	s := newStage(t, nil)
 	web := serveREST(t, s, nil)
-	answer, first := open(t, "POST", web.URL+"/runs", sdkBody("count", "x", "stream", ""), "Accept: text/event-stream")
-	id := answer.Header.Get("Run-ID")
+	first := open(t, "POST", web.URL+"/runs", sdkBody("count", "x", "stream", ""), "Accept: text/event-stream")
+	id := first.Header.Get("Run-ID")
 	s.release <- struct{}{}
 	first.until("id: 4") // the first part
 	first.stop()
 
 	at := web.URL + "/runs/" + id + "/events"
-	answer, second := open(t, "GET", at, "", "Accept: text/event-stream", "Last-Event-ID: 4")
-	if answer.Header.Get("Run-ID") != id || answer.Header.Get("Content-Type") != "text/event-stream" || answer.Header.Get("X-Accel-Buffering") != "no" {
-		t.Errorf("%v", answer.Header)
+	second := open(t, "GET", at, "", "Accept: text/event-stream", "Last-Event-ID: 4")
+	if second.Header.Get("Run-ID") != id || second.Header.Get("Content-Type") != "text/event-stream" || second.Header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("%v", second.Header)
 	}
 	for i := 1; i < 10; i++ {
 		s.release <- struct{}{}
@@ -225,21 +226,21 @@ func TestLastEventID(t *testing.T) {
 		if tt.last != "" {
 			headers = append(headers, "Last-Event-ID: "+tt.last)
 		}
-		answer, l := open(t, "GET", tt.url, "", headers...)
+		l := open(t, "GET", tt.url, "", headers...)
 		n := 0
 		for text := l.next(); text != ""; text = l.next() {
 			if strings.HasPrefix(text, "data: ") {
 				n++
 			}
 		}
-		if answer.StatusCode != tt.status || n != tt.events {
-			t.Errorf("%s: %d, %d events", tt.name, answer.StatusCode, n)
+		if l.StatusCode != tt.status || n != tt.events {
+			t.Errorf("%s: %d, %d events", tt.name, l.StatusCode, n)
 		}
 	}
 	// Whoever takes both gets a list unless the stream is named.
 	for accept, want := range map[string]string{"*/*": "application/json", "application/json, text/event-stream;q=0.5": "application/json", "application/json, text/event-stream": "text/event-stream"} {
-		answer, _ := open(t, "GET", at, "", "Accept: "+accept)
-		if got := answer.Header.Get("Content-Type"); got != want {
+		l := open(t, "GET", at, "", "Accept: "+accept)
+		if got := l.Header.Get("Content-Type"); got != want {
 			t.Errorf("%s: %s", accept, got)
 		}
 	}
@@ -282,12 +283,12 @@ func TestKeepAlive(t *testing.T) {
 	s := newStage(t, nil)
 	o := &Options{KeepAlive: 20 * time.Millisecond}
 	rest, rpc := serveREST(t, s, o), serveRPC(t, s, o)
-	_, l := open(t, "POST", rest.URL+"/runs", sdkBody("wait", "x", "stream", ""), "Accept: text/event-stream")
+	l := open(t, "POST", rest.URL+"/runs", sdkBody("wait", "x", "stream", ""), "Accept: text/event-stream")
 	l.until(": keep-alive")
 	job := eventually(t, s.begun)
-	_, l = open(t, "POST", rpc.URL, `{"jsonrpc":"2.0","id":1,"method":"runs/subscribe","params":{"run_id":"`+job.ID()+`","after":2}}`)
+	l = open(t, "POST", rpc.URL, `{"jsonrpc":"2.0","id":1,"method":"runs/subscribe","params":{"run_id":"`+job.ID()+`","after":2}}`)
 	l.until(": keep-alive") // before anything has happened
-	_, l = open(t, "GET", rest.URL+"/runs/"+job.ID()+"/events", "", "Accept: text/event-stream", "Last-Event-ID: 2")
+	l = open(t, "GET", rest.URL+"/runs/"+job.ID()+"/events", "", "Accept: text/event-stream", "Last-Event-ID: 2")
 	l.until(": keep-alive")
 }
 
