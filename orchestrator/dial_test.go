@@ -300,7 +300,7 @@ func TestSharedWay(t *testing.T) {
 	members["two"], members["all"] = two, all
 	team := dial(t, members, &log)
 	defer team.Close()
-	if team.worker("one").Agents != team.worker("two").Agents || team.worker("one").Agents == team.worker("a2a").Agents {
+	if team.Worker("one").Agents != team.Worker("two").Agents || team.Worker("one").Agents == team.Worker("a2a").Agents {
 		t.Error("members at one address do not share a client, or others do")
 	}
 	cards, err := team.Survey(t.Context())

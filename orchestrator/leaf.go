@@ -177,7 +177,7 @@ func (x *run) prepare(ctx context.Context, s *Step, in *vars, clk *clock, rep *R
 		return nil, nil, err
 	}
 	rep.Member = who.member
-	w := x.team.worker(who.member)
+	w := x.team.Worker(who.member)
 	if w == nil || w.Agents == nil {
 		if talk != nil {
 			<-talk.turn
@@ -263,7 +263,7 @@ func (x *run) session(key string, choose func() (candidate, error)) (*session, e
 func (x *run) method(s *Step, in *vars, clk *clock, rep *Report) (doing, error) {
 	who, name, _ := strings.Cut(s.Tool+s.Call, "/")
 	rep.Member = who
-	w := x.team.worker(who)
+	w := x.team.Worker(who)
 	args, err := evalArgs(s.Args, in)
 	if err != nil {
 		return nil, &StepError{Kind: KindTemplate, Text: "args: " + err.Error()}

@@ -60,7 +60,8 @@ func (t *Team) Names() []string {
 	return slices.Sorted(maps.Keys(t.workers))
 }
 
-func (t *Team) worker(name string) *Worker {
+// Worker returns a member, or nil: to make it one of another team too, for as long as this one is open.
+func (t *Team) Worker(name string) *Worker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.workers[name]
