@@ -20,6 +20,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t *testing.T, a *agent.Agent, v a2a.Version) *a2a.Client {
 	t.Helper()
 	s := a2a.NewServer(a2aagent.Card(&a.Card), a2aagent.New(a), nil)
+	t.Cleanup(s.Close)
+	return dial(t, s, v)
+}
+
+// connect makes a client of a server.
+func connect(t *testing.T, s *a2a.Server) *a2a.Client { return dial(t, s, a2a.V10) }
+
+func dial(t *testing.T, s *a2a.Server, v a2a.Version) *a2a.Client {
+	t.Helper()
 	here, there := inproc.Pipe(nil)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.Serve(context.WithoutCancel(t.Context()), there) })
