@@ -365,6 +365,59 @@ func TestSessionLost(t *testing.T) {
 	}
 }
 
+// TestSessionLostLate: who hears of the loss when there is another session already makes no third.
+func TestSessionLostLate(t *testing.T) {
+	sessions := 0
+	w := &scriptedWeb{answer: legacyWeb("2025-11-25", &sessions)}
+	held := &heldAnswer{next: w, holds: make(chan struct{}), release: make(chan struct{})}
+	c, err := connectTo(t.Context(), held, mcp.ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	w.mu.Lock()
+	sessions = 7
+	w.mu.Unlock()
+	late := make(chan string, 1)
+	go func() {
+		r, err := c.CallTool(t.Context(), "late", nil, nil)
+		late <- fmt.Sprint(r.Text(), err)
+	}()
+	<-held.holds
+	if r, err := c.CallTool(t.Context(), "who", nil, nil); err != nil || r.Text() != "S8" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	close(held.release)
+	if got := <-late; got != "S8<nil>" {
+		t.Errorf("the late one got %s", got)
+	}
+}
+
+// A heldAnswer keeps the first answer to the tool "late" until it is released.
+type heldAnswer struct {
+	next           http.RoundTripper
+	holds, release chan struct{}
+	once           sync.Once
+}
+
+func (h *heldAnswer) RoundTrip(req *http.Request) (*http.Response, error) {
+	name := ""
+	if req.GetBody != nil {
+		if body, err := req.GetBody(); err == nil {
+			text, _ := io.ReadAll(body) // of memory
+			name = string(text)
+		}
+	}
+	answer, err := h.next.RoundTrip(req)
+	if strings.Contains(name, `"late"`) {
+		h.once.Do(func() {
+			close(h.holds)
+			<-h.release
+		})
+	}
+	return answer, err
+}
+
 // TestSessionLostForGood: when the server takes no new session either, the call says so.
 func TestSessionLostForGood(t *testing.T) {
 	sessions, dead := 0, false

@@ -278,8 +278,9 @@ func TestClientAnswerElsewhere(t *testing.T) {
 		}}
 		c := client(w, streamable.ClientOptions{})
 		c.Listen(t.Context())
-		if got, err := call(t.Context(), c, "a"); got != "yes" || err != nil {
-			t.Errorf("got %q, %v", got, err)
+		begun := time.Now()
+		if got, err := call(t.Context(), c, "a"); got != "yes" || err != nil || time.Since(begun) != 0 {
+			t.Errorf("got %q, %v after %v", got, err, time.Since(begun))
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)
