@@ -107,7 +107,7 @@ func isProtocol(err error) bool {
 }
 
 func isAway(err error) bool {
-	return status(err) != 0 || is[*dialError](err) || errors.Is(err, jsonrpc.ErrClosed) ||
+	return status(err) != 0 || is[*dialError](err) || errors.Is(err, mcp.ErrListenEnded) || errors.Is(err, jsonrpc.ErrClosed) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, parley.ErrAddressInUse) || is[net.Error](err) || is[*tls.CertificateVerificationError](err) ||
 		is[*stdio.ExitError](err) || is[syscall.Errno](err)

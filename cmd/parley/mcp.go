@@ -53,6 +53,7 @@ type mcpVerb struct {
 	client   *mcp.Client
 	pending  func() []jsonrpc.ID // calls that wait; nil where the carrier does not tell
 	hangUp   func() error
+	trouble  chan struct{} // gets something when the carrier reports something
 
 	question sync.Mutex // held while somebody is asked: one question at a time
 }
@@ -81,7 +82,7 @@ func (a *app) mcpCommand() *cobra.Command {
 
 // mcpVerbCommand makes the command of one verb. run gets the words behind the target, with the server connected.
 func (a *app) mcpVerbCommand(cmd *cobra.Command, most int, run func(ctx context.Context, v *mcpVerb, words []string) error) (*cobra.Command, *mcpVerb) {
-	v := &mcpVerb{app: a}
+	v := &mcpVerb{app: a, trouble: make(chan struct{}, 1)}
 	v.output.registerWith(cmd, formText, append([]string{formText}, forms...))
 	v.reach.registerCommon(cmd)
 	f := cmd.Flags()
@@ -168,6 +169,10 @@ func (v *mcpVerb) options() (*mcp.ClientOptions, error) {
 		OnLog:        v.heard,
 		Report: func(what string, err error) {
 			v.screen.line(fmt.Sprintf("parley: %s: %s", what, visible(err.Error(), 400)))
+			select {
+			case v.trouble <- struct{}{}:
+			default: // it is known already
+			}
 		},
 	}
 	o.Limits.CallTime = -1 // patience has it
@@ -267,9 +272,6 @@ func (v *mcpVerb) connect(ctx context.Context) error {
 	} else {
 		err = v.connectConn(ctx, dialer, options)
 	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
-		return &dialError{v.target, err}
-	}
 	if err != nil {
 		return err
 	}
@@ -344,6 +346,9 @@ func (v *mcpVerb) explain(ctx context.Context, err error) error {
 		return &toldError{fmt.Sprintf("no answer within %s (--timeout)%s", v.reach.timeout, outstanding(v.patience.left())), errImpatient}
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errInterrupted):
 		return &toldError{"cancelled; the server was told", errInterrupted}
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
+		return &dialError{v.target, err}
 	}
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == mcp.CodeMissingCapability && strings.Contains(string(e.Data), `"sampling"`) {
 		return &toldError{err.Error() + ": it wants a model to ask; --sample TEXT answers as one", err}

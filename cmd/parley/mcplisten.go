@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -47,7 +49,10 @@ func listen(ctx context.Context, v *mcpVerb, uris []string, count int, during ti
 	heard := 0
 	began := time.Now()
 	listening, stop := context.WithCancelCause(ctx)
+	var looking sync.WaitGroup
+	defer looking.Wait()
 	defer stop(nil)
+	looking.Go(func() { v.lookAfter(listening, stop) })
 	err := v.client.Listen(listening, mcp.Filter{
 		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true, ResourceSubscriptions: uris,
 	}, func(ch mcp.Change) error {
@@ -70,7 +75,32 @@ func listen(ctx context.Context, v *mcpVerb, uris []string, count int, during ti
 	if errors.Is(err, errEnough) || errors.Is(context.Cause(listening), errEnough) {
 		return nil
 	}
+	if errors.Is(err, &jsonrpc.Error{Code: jsonrpc.CodeShuttingDown}) {
+		return &toldError{"the server shuts down", mcp.ErrListenEnded}
+	}
 	return err
+}
+
+// lookTime is how long a server has to answer when its stream broke off.
+const lookTime = 5 * time.Second
+
+// lookAfter asks a server whether it is still there each time that the carrier reports a trouble: over HTTP a stream that
+// broke off is asked for again and again, also when nobody is there any more.
+func (v *mcpVerb) lookAfter(ctx context.Context, stop context.CancelCauseFunc) {
+	for {
+		select {
+		case <-v.trouble:
+		case <-ctx.Done():
+			return
+		}
+		look, cancel := context.WithTimeout(ctx, lookTime)
+		err := v.client.Ping(look)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			stop(err)
+			return
+		}
+	}
 }
 
 func (v *mcpVerb) printChange(ctx context.Context, ch mcp.Change) error {
