@@ -236,11 +236,13 @@ func (l *link) lost(session string) {
 // manner tells how a message is carried: one of the modern era says all there is to know, any other belongs to a session.
 func (l *link) manner(req *jsonrpc.Request) streamable.Manner {
 	var m streamable.Manner
-	for _, f := range l.client.Headers(req.Method, req.Params) {
-		if m.Header == nil {
-			m.Header = http.Header{}
+	if fields := l.client.Headers(req.Method, req.Params); len(fields) > 0 {
+		m.Header = make(http.Header, len(fields))
+		values := make([]string, len(fields))
+		for i, f := range fields {
+			values[i] = f.Value
+			m.Header[http.CanonicalHeaderKey(f.Name)] = values[i : i+1 : i+1] // a tool may name one with other letters
 		}
-		m.Header.Set(f.Name, f.Value)
 	}
 	modern := req.Method == mcp.MethodDiscover || l.client.Version().Modern()
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -115,8 +116,10 @@ type Client struct {
 	url    *url.URL
 	badURL error
 	http   *http.Client
-	idle   func() // closes idle connections
-	header http.Header
+	idle   func()      // closes idle connections
+	header http.Header // of all requests
+	posted http.Header // of POSTs: those, and the types
+	named  string      // SessionHeader, as net/http keeps it
 	limit  int64
 	ids    atomic.Int64
 	back   chan struct{} // one place for each request of the server that is being answered
@@ -159,6 +162,10 @@ func NewClient(address string, o *ClientOptions) *Client {
 	if c.o.Token != "" {
 		c.header["Authorization"] = []string{"Bearer " + c.o.Token}
 	}
+	c.posted = maps.Clone(c.header)
+	c.posted["Content-Type"] = []string{"application/json"}
+	c.posted["Accept"] = []string{"application/json, " + sse.ContentType}
+	c.named = http.CanonicalHeaderKey(c.o.SessionHeader)
 	switch c.limit = c.o.MaxMessage; {
 	case c.limit == 0:
 		c.limit = clientMax
@@ -310,8 +317,7 @@ func (c *Client) Close() error {
 func (c *Client) deleteSession(session string) {
 	ctx, stop := context.WithTimeout(context.Background(), clientFarewell)
 	defer stop()
-	header := c.sessionHeader(session)
-	answer, err := c.http.Do(c.request(ctx, http.MethodDelete, nil, header))
+	answer, err := c.http.Do(c.request(ctx, http.MethodDelete, nil, c.streamHeader(), session))
 	if err != nil {
 		c.report("end of the session", err)
 		return

@@ -125,6 +125,5 @@ func (p clientPoster) Send(ctx context.Context, payload []byte) error {
 	}
 	defer k.end()
 	k.bond = Within
-	var header = p.client.sessionHeader("")
-	return k.notified(p.client.post(k, payload, header))
+	return k.notified(p.client.post(k, payload, p.client.streamHeader()))
 }

@@ -139,14 +139,20 @@ func (k *clientCall) failed(err error) error {
 	return fmt.Errorf("streamable: %w", err)
 }
 
-// request makes an HTTP request of any kind.
-func (c *Client) request(ctx context.Context, method string, payload []byte, header http.Header) *http.Request {
-	all := maps.Clone(c.header) // whoever stands between us and the wire may add to it
-	maps.Copy(all, header)
-	req := &http.Request{Method: method, URL: c.url, Host: c.url.Host, Header: all, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+// request makes an HTTP request of any kind. session may be "".
+func (c *Client) request(ctx context.Context, method string, payload []byte, more http.Header, session string) *http.Request {
+	own := c.header
 	if payload != nil {
-		all["Content-Type"] = []string{"application/json"}
-		all["Accept"] = []string{"application/json, " + sse.ContentType}
+		own = c.posted
+	}
+	header := make(http.Header, len(own)+len(more)+2) // whoever stands between us and the wire may add to it
+	maps.Copy(header, own)
+	maps.Copy(header, more)
+	if session != "" {
+		header[c.named] = []string{session}
+	}
+	req := &http.Request{Method: method, URL: c.url, Host: c.url.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if payload != nil {
 		req.Body = io.NopCloser(bytes.NewReader(payload))
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(payload)), nil }
 		req.ContentLength = int64(len(payload))
@@ -154,16 +160,12 @@ func (c *Client) request(ctx context.Context, method string, payload []byte, hea
 	return req.WithContext(ctx)
 }
 
-// sessionHeader is what all requests of a session have, besides those of a message.
-func (c *Client) sessionHeader(session string) http.Header {
-	header := http.Header{}
-	if c.o.StreamHeader != nil {
-		maps.Copy(header, c.o.StreamHeader())
+// streamHeader is what all requests of a session have that are no messages of ours.
+func (c *Client) streamHeader() http.Header {
+	if c.o.StreamHeader == nil {
+		return nil
 	}
-	if session != "" {
-		header[http.CanonicalHeaderKey(c.o.SessionHeader)] = []string{session}
-	}
-	return header
+	return c.o.StreamHeader()
 }
 
 // post makes the request of a message. The answer's body is the caller's to close.
@@ -171,14 +173,8 @@ func (c *Client) post(k *clientCall, payload []byte, more http.Header) (*http.Re
 	if c.o.Tap != nil {
 		c.o.Tap(true, payload)
 	}
-	if k.bond == Within && c.o.SessionHeader != "" {
-		if k.session = c.Session(); k.session != "" {
-			more = more.Clone()
-			if more == nil {
-				more = http.Header{}
-			}
-			more[http.CanonicalHeaderKey(c.o.SessionHeader)] = []string{k.session}
-		}
+	if k.bond == Within {
+		k.session = c.Session()
 	}
 	ctx := k.ctx
 	if c.o.HTTP != nil && k.timer != nil {
@@ -187,7 +183,7 @@ func (c *Client) post(k *clientCall, payload []byte, more http.Header) (*http.Re
 			WroteRequest:         func(httptrace.WroteRequestInfo) { k.renew() },
 		})
 	}
-	answer, err := c.http.Do(c.request(ctx, http.MethodPost, payload, more))
+	answer, err := c.http.Do(c.request(ctx, http.MethodPost, payload, more, k.session))
 	k.renew()
 	switch {
 	case err == nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -160,13 +161,14 @@ func clientFinal(err error) bool {
 
 // get opens a stream. The answer is one, and its body the caller's to close.
 func (c *Client) get(ctx context.Context, session, last string) (*http.Response, error) {
-	header := c.sessionHeader(session)
+	header := http.Header{}
+	maps.Copy(header, c.streamHeader())
 	header["Accept"] = []string{sse.ContentType}
 	header["Cache-Control"] = []string{"no-store"}
 	if last != "" {
 		header["Last-Event-Id"] = []string{last}
 	}
-	answer, err := c.http.Do(c.request(ctx, http.MethodGet, nil, header))
+	answer, err := c.http.Do(c.request(ctx, http.MethodGet, nil, header, session))
 	if err != nil {
 		return nil, err
 	}
