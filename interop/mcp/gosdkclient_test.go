@@ -39,6 +39,19 @@ func TestGoSDKClient(t *testing.T) {
 			})
 		}
 	}
+	t.Run("http, whatever there is", func(t *testing.T) {
+		c := gosdk.NewClient(&gosdk.Implementation{Name: "go-sdk", Version: "1.8.0"}, nil)
+		cs, err := c.Connect(within(t), &gosdk.StreamableClientTransport{Endpoint: address + "/mcp"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := cs.InitializeResult().ProtocolVersion; v != mcp.V20260728.String() {
+			t.Errorf("it came to %s", v)
+		}
+		if err := cs.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("sse", func(t *testing.T) {
 		useFromGo(within(t), t, mcp.V20251125, &gosdk.SSEClientTransport{Endpoint: address + "/sse"})
 	})
