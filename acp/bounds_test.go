@@ -222,6 +222,22 @@ func TestTooManyAtOnce(t *testing.T) {
 	}
 }
 
+// What waits to be worked on is bounded in bytes too, and gives its place back.
+func TestTooMuchInput(t *testing.T) {
+	s := newStage(t, &acp.Options{Limits: acp.Limits{Input: 10_000}})
+	c := s.connect(nil)
+	long := strings.Repeat("x", 6000)
+	run := must(t)(c.Start(t.Context(), ask("wait", long)))
+	if _, err := c.Start(t.Context(), ask("echo", long)); !errors.Is(err, acp.ErrBusy) {
+		t.Errorf("%v", err)
+	}
+	must(t)(c.Run(t.Context(), ask("echo", "short")))
+	must(t)(c.Cancel(t.Context(), run.ID))
+	s.settle(run.ID)
+	must(t)(c.Run(t.Context(), ask("echo", long)))
+	must(t)(c.Run(t.Context(), ask("echo", long)))
+}
+
 type whoKey struct{}
 
 func as(ctx context.Context, who string) context.Context {

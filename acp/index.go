@@ -28,6 +28,7 @@ type index struct {
 	mu       sync.Mutex // guards what follows
 	runs     map[string]*entry
 	active   int                    // runs that have not ended
+	input    int                    // bytes of their input
 	waiting  int                    // of these, those that await an answer
 	ended    *list.List             // *entry, in the order they ended
 	bytes    int64                  // of those
@@ -41,6 +42,7 @@ type index struct {
 // An entry is one run.
 type entry struct {
 	id, owner, session string
+	input              int // bytes
 
 	// guarded by the mutex of the index
 	live  *run          // nil when all that is to be known is in the store
@@ -101,9 +103,15 @@ func (x *index) begin(e *entry) (gone forgotten, err error) {
 	}
 	h := x.holdingLocked(e.owner)
 	owned := e.owner != nobody && h.runs-h.ended.Len() >= x.limits.Owned
-	if x.active >= x.limits.Active || owned || x.active >= x.limits.Runs {
+	switch {
+	case x.active >= x.limits.Active, owned, x.active >= x.limits.Runs:
+		err = refuse(ErrBusy, CodeServerError, "Too many runs are under way.")
+	case x.input+e.input > x.limits.Input:
+		err = refuse(ErrBusy, CodeServerError, "The input of the runs that are under way leaves no room.")
+	}
+	if err != nil {
 		x.leaveLocked(e.owner, h)
-		return gone, refuse(ErrBusy, CodeServerError, "Too many runs are under way.")
+		return gone, err
 	}
 	use := x.sessionLocked(e.owner, e.session, &gone)
 	if use == nil {
@@ -112,6 +120,7 @@ func (x *index) begin(e *entry) (gone forgotten, err error) {
 	}
 	use.live++
 	x.active++
+	x.input += e.input
 	x.runs[e.id] = e
 	h = x.holdingLocked(e.owner) // it may have become empty, and gone, meanwhile
 	h.runs++
@@ -186,6 +195,7 @@ func (x *index) end(e *entry, bytes int64, kept bool) (gone forgotten) {
 		e.live = nil
 	}
 	x.active--
+	x.input -= e.input
 	if use := x.sessions[e.owner+"/"+e.session]; use != nil {
 		use.live--
 	}
@@ -205,6 +215,7 @@ func (x *index) drop(e *entry) {
 	h := x.holdingLocked(e.owner)
 	h.runs--
 	x.active--
+	x.input -= e.input
 	if use := x.sessions[e.owner+"/"+e.session]; use != nil {
 		use.live--
 	}
@@ -281,11 +292,11 @@ func (x *index) close() {
 	x.closed = true
 }
 
-// idle waits until no run is under way, but for those that await an answer.
-func (x *index) idle(ctx context.Context) error {
+// idle waits until no run is under way; with asking, those that await an answer do not count.
+func (x *index) idle(ctx context.Context, asking bool) error {
 	for {
 		x.mu.Lock()
-		if x.active <= x.waiting {
+		if x.active == 0 || asking && x.active <= x.waiting {
 			x.mu.Unlock()
 			return nil
 		}

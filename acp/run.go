@@ -59,7 +59,7 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 func newRun(s *Server, a *Agent, owner string, q *RunCreateRequest) *run {
 	r := &run{
 		s: s, agent: a, input: q.Input,
-		entry:   &entry{id: newUUID(), owner: owner, session: q.SessionID},
+		entry:   &entry{id: newUUID(), owner: owner, session: q.SessionID, input: weigh(q.Input)},
 		turn:    make(chan struct{}, 1),
 		answer:  make(chan Message, 1),
 		changed: make(chan struct{}),
@@ -70,6 +70,30 @@ func newRun(s *Server, a *Agent, owner string, q *RunCreateRequest) *run {
 	r.ctx, r.cancel = context.WithCancelCause(s.ctx)
 	r.state = Run{ID: r.entry.id, AgentName: a.Manifest.Name, SessionID: q.SessionID, Status: RunCreated, Output: []Message{}, CreatedAt: now()}
 	return r
+}
+
+// weigh tells about how many bytes messages take.
+func weigh(all []Message) int {
+	n := 0
+	for _, m := range all {
+		n += 256
+		for _, p := range m.Parts {
+			n += 256 + len(p.Name) + len(p.ContentType) + len(p.Content) + len(p.ContentURL) + weighExtra(p.Extra)
+			if p.Metadata != nil {
+				n += 256 + len(p.Metadata.Message) + len(p.Metadata.Description) + len(p.Metadata.ToolInput) + len(p.Metadata.ToolOutput) + weighExtra(p.Metadata.Extra)
+			}
+		}
+		n += weighExtra(m.Extra)
+	}
+	return n
+}
+
+func weighExtra(all Extra) int {
+	n := 0
+	for name, value := range all {
+		n += 64 + len(name) + len(value)
+	}
+	return n
 }
 
 // snapshot returns the run as it is now, and the number of its newest event.

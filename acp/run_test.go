@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -375,6 +376,31 @@ func TestShutdown(t *testing.T) {
 		t.Error(err)
 	}
 	_, _ = waiting, job
+}
+
+// Runs that begin while the server closes are refused, or closed with it.
+func TestCloseWhileRunsBegin(t *testing.T) {
+	for range 20 {
+		s := newStage(t, nil)
+		c := s.local()
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for {
+					if _, err := c.Start(t.Context(), ask("ask", "x")); err != nil {
+						if !errors.Is(err, acp.ErrBusy) && !errors.Is(err, acp.ErrServer) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+	}
 }
 
 func TestShutdownIsBounded(t *testing.T) {

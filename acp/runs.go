@@ -178,6 +178,37 @@ func (s *Server) Events(ctx context.Context, id string, after int64) ([]Record, 
 	return all, nil
 }
 
+// Ahead tells how many events there are behind the one with the number after, as in [Server.Events], without reading them.
+func (s *Server) Ahead(ctx context.Context, id string, after int64) (int64, error) {
+	e, live, err := s.find(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	f, err := s.follow(ctx, e, live, after)
+	if err != nil || f.at == f.last {
+		return 0, err
+	}
+	first := uint64(1)
+	if live != nil {
+		live.mu.Lock()
+		first = uint64(live.first)
+		live.mu.Unlock()
+	} else if head, err := s.store.Head(ctx, f.key); err == nil {
+		first = head.First
+	}
+	if uint64(f.at)+1 < first {
+		return 0, notKept(first)
+	}
+	return f.last - f.at, nil
+}
+
+// notKept refuses events that have been forgotten.
+func notKept(oldest uint64) *Error {
+	e := refuse(ErrNotKept, CodeServerError, "The events are not kept any more.")
+	e.Data = jsonrpc.Raw(append(appendInt([]byte(`{"oldest":`), int64(oldest)), '}'))
+	return e
+}
+
 // Follow hands over what happens in a run behind the event with the number after, as in [Server.Events], as it happens, some events
 // at a time. It returns the run once on has had the last event, or the one with which the run awaits an answer. An error of on ends it.
 // A slow on holds up nobody else.
@@ -288,9 +319,7 @@ func (f *follower) read(ctx context.Context) ([]Record, error) {
 	size := 0
 	for event, err := range f.s.store.Read(ctx, f.key, uint64(f.at)) {
 		if trimmed, ok := errors.AsType[*store.TrimmedError](err); ok {
-			e := refuse(ErrNotKept, CodeServerError, "The events are not kept any more.")
-			e.Data = jsonrpc.Raw(append(appendInt([]byte(`{"oldest":`), int64(trimmed.First)), '}'))
-			return nil, e
+			return nil, notKept(trimmed.First)
 		}
 		if err != nil {
 			return nil, stored(err)

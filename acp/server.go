@@ -27,6 +27,7 @@ type Agent struct {
 // Limits bound what a [Server] keeps. In each field zero means the default.
 type Limits struct {
 	Active   int // runs that have not ended; 1,000. More are refused with ErrBusy
+	Input    int // bytes of the input of all runs that have not ended; 256 MiB. More are refused with ErrBusy
 	Runs     int // runs that are kept; 10,000. For one more the run that ended first is forgotten
 	Sessions int // sessions that are kept; 10,000. For one more the session that was used longest ago is forgotten, with its messages
 	Owned    int // runs, and sessions, of one principal; 1,000. Does not count where callers have no name
@@ -46,6 +47,7 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	set(&l.Active, 1000)
+	set(&l.Input, 256<<20)
 	set(&l.Runs, 10_000)
 	set(&l.Sessions, 10_000)
 	set(&l.Owned, 1000)
@@ -219,7 +221,7 @@ func (s *Server) Agent(name string) (AgentManifest, error) {
 // ends first, the rest is cut off, and Shutdown returns ctx's cause.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.index.close()
-	err := s.index.idle(ctx)
+	err := s.index.idle(ctx, true)
 	return errors.Join(err, s.Close())
 }
 
@@ -227,6 +229,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) Close() error {
 	s.index.close()
 	s.cancel(ErrShutdown)
+	_ = s.index.idle(context.Background(), false) // has no end; those that begin at this moment are among them
 	s.running.Wait()
 	if s.own {
 		return s.store.Close()

@@ -75,12 +75,12 @@ func (v *visit) rejoin(id string, after int64) error {
 	if err != nil {
 		return err
 	}
-	page, err := v.server.Events(v.ctx, id, after)
+	ahead, err := v.server.Ahead(v.ctx, id, after)
 	if err != nil {
 		return err
 	}
 	v.w.Header()[headerRunID] = []string{id}
-	if run.Status.Terminal() && len(page) == 0 {
+	if run.Status.Terminal() && ahead == 0 {
 		v.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
