@@ -60,8 +60,14 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 		if req.Answer == nil {
 			return nil, errors.New("a2aagent: a task that waits needs an answer")
 		}
-		send.Message = answerTo(req.Answer, req.Run, req.Session)
-		f.resumed = true
+		task, err := l.client.Task(ctx, &a2a.GetTaskRequest{ID: req.Run})
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range task.Artifacts { // they were told to who asked first
+			f.told[a.ArtifactID] = len(a.Parts)
+		}
+		send.Message = answerTo(req.Answer, req.Run, task.ContextID)
 	}
 	return f.follow(talk, l.send(talk, send))
 }
@@ -90,17 +96,16 @@ func (l *link) send(ctx context.Context, r *a2a.SendRequest) iter.Seq2[a2a.Event
 
 // A follower is one task, as its caller hears of it.
 type follower struct {
-	link    *link
-	ctx     context.Context // the caller's; its end is not the end of the talk
-	caller  agent.Caller
-	resumed bool // the first thing that comes is a task of which much was told before
+	link   *link
+	ctx    context.Context // the caller's; its end is not the end of the talk
+	caller agent.Caller
 
 	mu    sync.Mutex // guards what follows
 	id    string
 	ended bool // the caller's ctx, before the id was known
 
 	task   a2a.Task
-	told   map[string]int // how many parts of each artifact
+	told   map[string]int // how many parts of each artifact; those of a task that comes whole again are not new
 	spoke  bool           // a message instead of a task
 	broken error          // of the caller
 }
@@ -156,12 +161,8 @@ func (f *follower) event(e a2a.Event) {
 		f.task = *e.Task
 		for i := range e.Task.Artifacts {
 			a := &e.Task.Artifacts[i]
-			if f.resumed { // they were told to who asked first
-				f.told[a.ArtifactID] = len(a.Parts)
-			}
 			f.artifact(a, a.Parts[min(f.told[a.ArtifactID], len(a.Parts)):], nil)
 		}
-		f.resumed = false
 		f.status(e.Task.Status, nil)
 	case e.Artifact != nil:
 		f.started(e.Artifact.TaskID, e.Artifact.ContextID)
@@ -283,7 +284,6 @@ func (f *follower) follow(talk context.Context, events iter.Seq2[a2a.Event, erro
 			f.task = *task
 			return f.result(), nil
 		}
-		f.resumed = true
 		events = f.link.send(talk, &a2a.SendRequest{Message: answerTo(answer, f.task.ID, f.task.ContextID)})
 	}
 }
