@@ -200,7 +200,7 @@ func TestEverythingIsDescribed(t *testing.T) {
 		}
 		tools++
 	}
-	if tools != 14 {
+	if tools != 15 {
 		t.Errorf("%d tools", tools)
 	}
 	for r, err := range c.Resources(t.Context()) {

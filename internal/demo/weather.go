@@ -64,6 +64,7 @@ func addWeather(s *mcp.Server, service *WeatherService, report func(what string,
 			"That is computed and needs no network; with a weather service there is also weather. The result says which of the two it is.",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(service != nil)},
 	}, w.forecast)
+	addChart(s)
 	if err := s.AddResource(mcp.Resource{
 		URI:         "weather://cities",
 		Name:        "cities",

@@ -1,12 +1,16 @@
 package demo
 
 import (
+	"bytes"
 	"fmt"
+	"image/color"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
@@ -86,7 +90,9 @@ func TestForecastWithAService(t *testing.T) {
 		"status":  func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
 		"garbage": func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") },
 		"no days": func(w http.ResponseWriter) { fmt.Fprint(w, "{}") },
-		"endless": func(w http.ResponseWriter) { fmt.Fprint(w, `{"daily":{"time":["2026-11-20"],"weather_code":[3]}}`, strings.Repeat(" ", weatherBytes)) },
+		"endless": func(w http.ResponseWriter) {
+			fmt.Fprint(w, `{"daily":{"time":["2026-11-20"],"weather_code":[3]}}`, strings.Repeat(" ", weatherBytes))
+		},
 	} {
 		answer, reported = bad, nil
 		got := tool(t, c, "weather/get_forecast", `{"city":"Berlin","date":"2026-11-20"}`)
@@ -99,6 +105,44 @@ func TestForecastWithAService(t *testing.T) {
 		if _, err := ParseWeatherURL(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
+	}
+}
+
+// The picture is a PNG in which each column has as much light as its day.
+func TestDaylightChart(t *testing.T) {
+	c := connect(t, newMCP(t), 0, nil)
+	result, err := c.CallTool(t.Context(), "weather/daylight_chart", jsonrpc.Raw(`{"city":"Oslo","year":2024}`), nil)
+	if err != nil || result.IsError || len(result.Content) != 2 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if want := "Daylight in Oslo in 2024: from 5 h 5"; !strings.HasPrefix(result.Text(), want) {
+		t.Errorf("text %s, want %s…", result.Text(), want)
+	}
+	picture, err := png.Decode(bytes.NewReader(result.Content[1].Data))
+	if err != nil || result.Content[1].MIMEType != "image/png" {
+		t.Fatal(err)
+	}
+	if size := picture.Bounds().Size(); size.X != 366*chartDay || size.Y != chartHigh {
+		t.Errorf("the picture is %v", size)
+	}
+	light := func(day int) time.Duration {
+		n := 0
+		for y := range chartHigh {
+			if picture.At((day-1)*chartDay, y) == color.Color(chartColours[1]) {
+				n++
+			}
+		}
+		return time.Duration(n) * 24 * time.Hour / chartHigh
+	}
+	oslo := findCity("oslo")
+	for _, day := range []int{1, 80, 173, 300} {
+		want := sunOn(time.Date(2024, 1, day, 0, 0, 0, 0, oslo.zone()), oslo.Latitude, oslo.Longitude).Light
+		if off := light(day) - want; off.Abs() > 7*time.Minute {
+			t.Errorf("day %d has %v of light, want %v", day, light(day), want)
+		}
+	}
+	if got := tool(t, c, "weather/daylight_chart", `{"city":"Tromsø","year":2026}`); got != "Daylight in Tromsø in 2026: from 0 h 0 min to 24 h 0 min a day." {
+		t.Errorf("Tromsø: %s", got)
 	}
 }
 
