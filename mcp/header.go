@@ -205,13 +205,15 @@ func standardName(method string, params jsonrpc.Raw) (string, bool) {
 	return textOf(member(params, key))
 }
 
-// CheckHeaders holds the headers of a modern request against its body and returns the error to answer with, or nil. get returns all
-// values of a header. It is for [jsonrpc.Exchange] Check, and looks at requests only: for notifications nothing is defined.
+// CheckHeaders holds the headers of a modern request against its body, and the body's envelope against what it must have, and returns the
+// error to answer with, or nil. get returns all values of a header. It is for [jsonrpc.Exchange] Check, and looks at requests only: for notifications nothing is defined.
 func (s *Server) CheckHeaders(req *jsonrpc.Request, get func(name string) []string) error {
 	if req.IsNotification() {
 		return nil
 	}
-	version, _ := Envelope(req)
+	r := &Request{server: s, rpc: req, Method: req.Method}
+	r.p.read(req.Params)
+	version, _ := textOf(r.p.version)
 	if version == "" {
 		return invalidParams("_meta has no " + MetaProtocolVersion)
 	}
@@ -226,15 +228,18 @@ func (s *Server) CheckHeaders(req *jsonrpc.Request, get func(name string) []stri
 			return err
 		}
 	}
+	if err := s.modernDoor(r); err != nil {
+		return err
+	}
 	if req.Method != MethodToolsCall {
 		return nil
 	}
-	name, _ := textOf(member(req.Params, "name"))
-	t, ok := s.tools.get(name)
+	name, _ := unquoted(r.p.name)
+	t, ok := s.tools.find(name)
 	if !ok {
 		return nil
 	}
-	arguments := member(req.Params, "arguments")
+	arguments := r.p.arguments
 	for i := range t.headers {
 		p := &t.headers[i]
 		header := HeaderParamPrefix + p.Header

@@ -170,6 +170,8 @@ func TestEnvelopeAndHeaders(t *testing.T) {
 		{"no version in _meta", meta(`"_meta":{` + caps + `}`), list, "400", -32602},
 		{"no capabilities", meta(`"_meta":{` + v + `}`), list, "400", -32602},
 		{"capabilities that are none", meta(`"_meta":{` + v + `,"io.modelcontextprotocol/clientCapabilities":1}`), list, "400", -32602},
+		{"a client that is none", meta(`"_meta":{` + v + `,` + caps + `,"io.modelcontextprotocol/clientInfo":"me"}`), list, "400", -32602},
+		{"an unknown log level", meta(`"_meta":{` + v + `,` + caps + `,"io.modelcontextprotocol/logLevel":"loud"}`), list, "400", -32602},
 		{"with blanks", meta(`"_meta" : { ` + v + ` , "io.modelcontextprotocol/clientCapabilities" : { } }`), list, "200", 0},
 		{"keys with escapes", meta(`"_meta":{` + v + `,"\u0069o.modelcontextprotocol/clientCapabilities":{}}`), list, "200", 0},
 		{"no params", `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, list, "400", -32602},

@@ -85,9 +85,6 @@ func (h *Handler) checkModern(r *http.Request, req *jsonrpc.Request) error {
 	if req.Method == mcp.MethodListen && !takesStream(r) {
 		return errNeedsStream
 	}
-	if !bytes.Contains(req.Params, plainCapabilities) {
-		return checkCapabilities(req.Params)
-	}
 	return nil
 }
 
@@ -99,22 +96,6 @@ func takesStream(r *http.Request) bool {
 	q, named := guard.Quality(r.Header["Accept"], sse.ContentType)
 	text, _ := guard.Quality(r.Header["Accept"], "application/json")
 	return q > 0 && (named || text == 0)
-}
-
-// plainCapabilities is how nearly every request declares them.
-var plainCapabilities = []byte(`"` + mcp.MetaClientCapabilities + `":{`)
-
-// checkCapabilities refuses a request that does not declare what its client can do, so that it is answered 400 and not as if a
-// handler had not liked its params.
-func checkCapabilities(params jsonrpc.Raw) error {
-	var p struct {
-		Meta mcp.Meta `json:"_meta"`
-	}
-	readable := params.Decode(&p) == nil // if not, the server knows better what to say
-	if text := p.Meta[mcp.MetaClientCapabilities]; readable && (len(text) == 0 || text[0] != '{') {
-		return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "Invalid params: _meta has no "+mcp.MetaClientCapabilities)
-	}
-	return nil
 }
 
 // checkLegacy finds requests of the modern era that came without its header.
