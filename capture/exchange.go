@@ -1,0 +1,118 @@
+package capture
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// This file is what a Book makes of HTTP exchanges, and of the end of connections.
+
+// begin takes the head of an HTTP request.
+func (b *Book) begin(row *Row, e *Event) {
+	row.Kind, row.Method, row.Name, row.State = RowHTTP, e.Method, e.URL, StateWaiting
+	row.Session = e.Header.Get("Mcp-Session-Id")
+	row.Trace = traceOf(e.Header.Get("Traceparent"))
+	if len(b.exchanges) < maxOpen {
+		b.exchanges[e.Exchange] = &exchange{row: row, request: e.Header}
+	}
+	b.emit(row)
+}
+
+// traceOf is the trace id of a traceparent header (W3C Trace Context, section 3.2).
+func traceOf(parent string) string {
+	parts := strings.Split(parent, "-")
+	if len(parts) < 4 || len(parts[1]) != 32 {
+		return ""
+	}
+	return parts[1]
+}
+
+// head takes the head of an HTTP response.
+func (b *Book) head(e *Event) {
+	x := b.exchanges[e.Exchange]
+	if x == nil {
+		return
+	}
+	x.response = e.Header
+	x.row.Code, x.row.HasCode = int64(e.Status), true
+	x.row.Brief = e.Header.Get("Content-Type")
+	x.row.Size += e.Size
+	if s := e.Header.Get("Mcp-Session-Id"); s != "" && x.row.Session == "" {
+		x.row.Session = s // the answer to initialize names it: the request is part of it
+		for _, c := range x.calls {
+			c.row.Session = s
+			b.emit(c.row)
+		}
+	}
+	b.emit(x.row)
+}
+
+// end takes the end of an exchange.
+func (b *Book) end(e *Event) {
+	x := b.exchanges[e.Exchange]
+	if x == nil {
+		return
+	}
+	delete(b.exchanges, e.Exchange)
+	x.row.Took = e.Time.Sub(x.row.Time)
+	x.row.State = StateDone
+	if x.row.Code >= 400 {
+		x.row.State = StateFailed
+	}
+	if e.Text != "" {
+		x.row.State, x.row.Brief = StateUnanswered, e.Text
+	}
+	b.emit(x.row)
+	for _, c := range x.calls {
+		if !slices.Contains(b.open[c.key], c) {
+			continue
+		}
+		switch {
+		case c.row.Count > 0: // a stream of responses that is over
+		case c.row.Dir != x.row.Dir: // a question of the server, whose answer comes by another exchange
+			continue
+		case x.row.Code >= 400:
+			c.row.State, c.row.Took, c.row.Brief = StateFailed, x.row.Took, fmt.Sprintf("HTTP %d %s", x.row.Code, http.StatusText(int(x.row.Code)))
+		case x.row.Code == http.StatusAccepted || x.row.Session != "" && e.Text == "" || c.cancelled:
+			continue // the answer comes on another stream
+		case !c.junk:
+			c.row.State, c.row.Took = StateUnanswered, x.row.Took
+			c.row.Findings = append(c.row.Findings, Finding{Rule: "unanswered", Text: "the exchange ended without an answer"})
+		}
+		b.remove(c)
+		b.emit(c.row)
+	}
+}
+
+// close takes the end of a connection: what waits has no answer any more.
+func (b *Book) close(row *Row, e *Event) {
+	row.Kind, row.Brief = RowClose, e.Text
+	var left []*call
+	for key, list := range b.open {
+		if key.conn == e.Conn {
+			left = append(left, list...)
+		}
+	}
+	slices.SortFunc(left, func(x, y *call) int { return x.row.Ref.compare(y.row.Ref) })
+	for _, c := range left {
+		b.remove(c)
+		if c.junk || c.row.State != StateWaiting {
+			continue
+		}
+		c.row.State, c.row.Took = StateUnanswered, e.Time.Sub(c.row.Time)
+		c.row.Findings = append(c.row.Findings, Finding{Rule: "unanswered", Text: "the connection ended without an answer"})
+		b.emit(c.row)
+	}
+	for id, x := range b.exchanges {
+		if x.row.Conn == e.Conn {
+			delete(b.exchanges, id)
+			x.row.State, x.row.Took = StateUnanswered, e.Time.Sub(x.row.Time)
+			b.emit(x.row)
+		}
+	}
+	b.judge(&Look{Row: row, book: b})
+	delete(b.wires, e.Conn)
+	b.emit(row)
+}
