@@ -487,3 +487,22 @@ func (s *script) Write(p []byte) (int, error) {
 	defer s.mu.Unlock()
 	return s.out.Write(p)
 }
+
+// TestRootsQuestionOnTheWire: the question has params, since the official Go SDK (v1.8.0) takes none without.
+func TestRootsQuestionOnTheWire(t *testing.T) {
+	s := mcp.NewServer(mcp.Implementation{Name: "s", Version: "1"}, nil)
+	mcp.AddTool(s, mcp.Tool{Name: "where"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+		_, err := r.Roots(ctx, "client_roots")
+		return "", err
+	})
+	var out strings.Builder
+	in := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"where","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}` + "\n"
+	if err := s.Serve(t.Context(), stream.New(&script{in: strings.NewReader(in), out: &out}, stream.Line, nil)); err != nil {
+		t.Error(err)
+	}
+	s.Close()
+	if want := `"inputRequests":{"client_roots":{"method":"roots/list","params":{}}}`; !strings.Contains(out.String(), want) {
+		t.Errorf("got %s, want %s in it", out.String(), want)
+	}
+}
