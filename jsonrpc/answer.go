@@ -116,7 +116,7 @@ type origin struct {
 	a       *Answerer
 	x       *Exchange
 	run     *running
-	peer    *boundPeer // made when asked for
+	peer    atomic.Pointer[boundPeer] // made when asked for, by any goroutine of the handler
 	after   []func()
 	batched bool
 }
@@ -329,8 +329,8 @@ func (a *Answerer) result(j *job, dst []byte) (out []byte, e *Error) {
 
 // settle ends the peer of a request before the answer is queued, so that nothing the handler sends can follow it.
 func (a *Answerer) settle(j *job) {
-	if j.origin.peer != nil {
-		j.origin.peer.settle()
+	if p := j.origin.peer.Load(); p != nil {
+		p.settle()
 	}
 }
 

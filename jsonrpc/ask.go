@@ -275,6 +275,7 @@ func (k *Asker) take(w *waiter) bool {
 // await waits for the end of a call and reads its answer.
 func (k *Asker) await(ctx context.Context, w *waiter, method string, result any, on func(*Request) error) error {
 	stop := ctx.Done()
+	var refused error // by on, which is not called again then
 	for {
 		if stop == nil {
 			<-w.ready
@@ -290,9 +291,9 @@ func (k *Asker) await(ctx context.Context, w *waiter, method string, result any,
 			}
 		}
 		done := w.done.Load() // before the events: none comes after it
-		if on != nil {
-			if err := k.pass(w, on); err != nil && k.take(w) {
-				return k.abandon(w, err)
+		if on != nil && refused == nil {
+			if refused = k.pass(w, on); refused != nil && k.take(w) {
+				return k.abandon(w, refused)
 			}
 		}
 		if done {
@@ -301,6 +302,8 @@ func (k *Asker) await(ctx context.Context, w *waiter, method string, result any,
 	}
 	defer k.free(w)
 	switch {
+	case refused != nil: // when the answer was here already
+		return refused
 	case w.fail != nil:
 		if errors.Is(w.fail, ErrTimeout) || errors.Is(w.fail, ErrLagging) {
 			k.told(w.id)

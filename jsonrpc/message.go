@@ -63,7 +63,8 @@ func (r *Request) Clone() *Request {
 	c := &Request{ID: r.ID, Method: r.Method, Params: r.Params.Clone()}
 	if o := r.origin; o != nil {
 		r.Peer()
-		c.origin = &origin{a: o.a, x: o.x, run: o.run, peer: o.peer, batched: o.batched}
+		c.origin = &origin{a: o.a, x: o.x, run: o.run, batched: o.batched}
+		c.origin.peer.Store(o.peer.Load())
 	}
 	return c
 }

@@ -14,10 +14,12 @@ func (r *Request) Peer() Peer {
 	if o == nil {
 		return noPeer{}
 	}
-	if o.peer == nil {
-		o.peer = &boundPeer{a: o.a, x: o.x, run: o.run}
+	p := o.peer.Load()
+	if p == nil {
+		o.peer.CompareAndSwap(nil, &boundPeer{a: o.a, x: o.x, run: o.run})
+		p = o.peer.Load()
 	}
-	return o.peer
+	return p
 }
 
 // After runs f once the response to this request is queued: what f sends follows it on the wire. f runs on the
