@@ -184,6 +184,22 @@ func TestRunsAreForgotten(t *testing.T) {
 	}
 }
 
+// The session that goes is the one that was used longest ago, not the oldest.
+func TestUsedSessionsStay(t *testing.T) {
+	s := newStage(t, &acp.Options{Limits: acp.Limits{Sessions: 2}})
+	c := s.local()
+	first := must(t)(c.Run(t.Context(), ask("echo", "x"))).SessionID
+	second := must(t)(c.Run(t.Context(), ask("echo", "x"))).SessionID
+	must(t)(c.Run(t.Context(), in(first, ask("echo", "x"))))
+	must(t)(c.Run(t.Context(), ask("echo", "x")))
+	if session, err := c.Session(t.Context(), first); err != nil || len(session.History) != 4 {
+		t.Errorf("%+v, %v", session, err)
+	}
+	if _, err := c.Session(t.Context(), second); !errors.Is(err, acp.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestRunsAreForgottenByBytes(t *testing.T) {
 	s := newStage(t, &acp.Options{Limits: acp.Limits{Bytes: 20_000}})
 	c := s.local()

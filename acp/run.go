@@ -257,18 +257,19 @@ func (r *run) begin(ctx context.Context) error {
 
 // work runs the agent, from in-progress to the end.
 func (r *run) work() {
-	err := errBroke // also of an agent that ends its goroutine
+	result := errBroke // stays so for an agent that ends its goroutine
 	defer func() {
-		r.end(err)
+		r.end(result)
 		r.cancel(ErrOver)
 	}()
-	if err = r.enter(); err == nil {
-		err = errBroke
+	err := r.enter()
+	if err == nil {
 		err = r.call()
 	}
 	if err == nil {
 		err = r.speak(r.ctx, func(next *Run) ([]Event, error) { return r.closeMessage(next), nil })
 	}
+	result = err
 }
 
 // enter tells that the run is under way.
