@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // A clerk does what recording puts off: on the Recorder's goroutine alone.
@@ -16,6 +17,7 @@ type clerk struct {
 	hide      *redactor
 	disk      *disk
 	maxMemory int64
+	base      time.Time
 }
 
 // take makes lines and rows of events.
@@ -27,6 +29,8 @@ func (c *clerk) take(events []Event) {
 		n := 0
 		for n < len(events) && len(b.lines) < blockBytes {
 			e := &events[n]
+			// The wall's time of the beginning and a clock that nobody sets: what is read from the file has the same durations.
+			e.Time = c.base.Add(e.Time.Sub(c.base)).Round(0)
 			c.hide.event(e)
 			if e.Kind == KindLost {
 				lost += int64(e.Size)

@@ -62,8 +62,8 @@ type Recorder struct {
 	hot     sync.Mutex // guards what is below
 	pending []Event
 	spare   []Event // what pending was before, emptied
-	arena   []byte // where their data is copied to
-	bytes   int64  // of pending
+	arena   []byte  // where their data is copied to
+	bytes   int64   // of pending
 	seq     int64
 	missed  int64
 	closed  bool
@@ -96,7 +96,7 @@ func New(o *Options) (*Recorder, error) {
 		Log: newLog(opts.MaxRows), maxPending: opts.MaxMemory, maxPayload: opts.MaxPayload,
 		wake: make(chan struct{}, 1), full: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	r.clerk = clerk{log: r.Log, book: NewBook(opts.Judges...), hide: hide, disk: disk, maxMemory: opts.MaxMemory}
+	r.clerk = clerk{log: r.Log, book: NewBook(opts.Judges...), hide: hide, disk: disk, maxMemory: opts.MaxMemory, base: time.Now()}
 	go r.work()
 	return r, nil
 }
