@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/da1ed7bb/parley"
@@ -51,7 +52,7 @@ type mcpVerb struct {
 	patience *patience
 	screen   *screen
 	client   *mcp.Client
-	pending  func() []jsonrpc.ID // calls that wait; nil where the carrier does not tell
+	conn     atomic.Pointer[jsonrpc.Conn] // nil over HTTP
 	hangUp   func() error
 	trouble  chan struct{} // gets something when the carrier reports something
 
@@ -135,14 +136,8 @@ func (v *mcpVerb) run(ctx context.Context, words []string, most int, do func(con
 	}
 	v.screen = &screen{w: v.app.stderr, bar: isTerminal(v.app.stderr) && v.reach.trace != traceToStderr}
 	var stop func()
-	ctx, v.patience, stop = newPatience(ctx, v.reach.timeout)
+	ctx, v.patience, stop = newPatience(ctx, v.reach.timeout, v.waiting)
 	defer stop()
-	v.patience.before = func() []jsonrpc.ID {
-		if v.pending == nil {
-			return nil
-		}
-		return v.pending()
-	}
 	if err := v.connect(ctx); err != nil {
 		if errors.Is(err, jsonrpc.ErrMethodNotFound) {
 			err = &toldError{"there is no MCP at " + v.target.String() + ": it answers " + jsonrpc.ErrMethodNotFound.Error(), err}
@@ -158,6 +153,14 @@ func (v *mcpVerb) run(ctx context.Context, words []string, most int, do func(con
 	}
 	_ = v.hangUp() // how the conversation ends changes nothing
 	return err
+}
+
+// waiting are the calls that wait for an answer, as far as the carrier tells.
+func (v *mcpVerb) waiting() []jsonrpc.ID {
+	if conn := v.conn.Load(); conn != nil {
+		return conn.Pending()
+	}
+	return nil
 }
 
 // options are what this client can be asked, and what it hears.
@@ -321,7 +324,8 @@ func (v *mcpVerb) connectConn(ctx context.Context, dialer *parley.Dialer, option
 	client.Attach(conn)
 	conn.Ending = func(error) { client.Gone() }
 	conn.Start(context.WithoutCancel(ctx))
-	v.client, v.pending = client, conn.Pending
+	v.client = client
+	v.conn.Store(conn)
 	v.hangUp = func() error {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 		defer cancel()
@@ -382,10 +386,12 @@ type patience struct {
 	ids    []jsonrpc.ID
 }
 
-func newPatience(ctx context.Context, limit time.Duration) (context.Context, *patience, func()) {
+func newPatience(ctx context.Context, limit time.Duration, before func() []jsonrpc.ID) (context.Context, *patience, func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	p := &patience{limit: limit, end: end}
+	p := &patience{limit: limit, end: end, before: before}
 	if limit > 0 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.timer = time.AfterFunc(limit, p.over)
 	}
 	return ctx, p, func() {

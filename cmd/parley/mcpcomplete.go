@@ -41,7 +41,7 @@ func (a *app) completeMCP(v *mcpVerb, offer offers, more bool) cobra.CompletionF
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var stop func()
-		ctx, quiet.patience, stop = newPatience(ctx, 0)
+		ctx, quiet.patience, stop = newPatience(ctx, 0, nil)
 		defer stop()
 		if quiet.connect(ctx) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp

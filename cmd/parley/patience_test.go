@@ -43,9 +43,8 @@ func TestPatience(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			ctx, p, stop := newPatience(t.Context(), 10*time.Second)
+			ctx, p, stop := newPatience(t.Context(), 10*time.Second, func() []jsonrpc.ID { return []jsonrpc.ID{jsonrpc.IntID(7)} })
 			defer stop()
-			p.before = func() []jsonrpc.ID { return []jsonrpc.ID{jsonrpc.IntID(7)} }
 			tt.do(p)
 			<-ctx.Done()
 			if took := time.Since(began); took != tt.want {
@@ -56,7 +55,7 @@ func TestPatience(t *testing.T) {
 			}
 		})
 	}
-	ctx, p, stop := newPatience(t.Context(), 0)
+	ctx, p, stop := newPatience(t.Context(), 0, nil)
 	p.renew()
 	p.pause()()
 	if ctx.Err() != nil {
