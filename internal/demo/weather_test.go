@@ -3,7 +3,6 @@ package demo
 import (
 	"bytes"
 	"fmt"
-	"image/color"
 	"image/png"
 	"net/http"
 	"net/http/httptest"
@@ -128,7 +127,7 @@ func TestDaylightChart(t *testing.T) {
 	light := func(day int) time.Duration {
 		n := 0
 		for y := range chartHigh {
-			if picture.At((day-1)*chartDay, y) == color.Color(chartColours[1]) {
+			if picture.At((day-1)*chartDay, y) == chartColours[1] {
 				n++
 			}
 		}
