@@ -86,14 +86,14 @@ func (p *page) toolAddresses(tokenFile string) []address {
 		switch {
 		case t.Scheme == "http" || t.Scheme == "https":
 			root := t.Scheme + "://" + t.Address
-			add("MCP over "+strings.ToUpper(t.Scheme), "tools", root+mcpPath, "")
-			add("MCP over WebSocket", "call", "ws"+strings.TrimPrefix(root, "http")+mcpPath, "kitchen/cook dish=risotto")
-			add("MCP over HTTP+SSE", "prompts", "sse+"+root+ssePath, "")
+			add(strings.ToUpper(t.Scheme), "tools", root+mcpPath, "")
+			add("WebSocket", "call", "ws"+strings.TrimPrefix(root, "http")+mcpPath, "kitchen/cook dish=risotto")
+			add("HTTP+SSE", "prompts", "sse+"+root+ssePath, "")
 		case i < p.firstMCP || t.Scheme == "stdio":
 		case t.Scheme == "unix":
-			add("MCP on a Unix socket", "call", t.String(), book)
+			add("Unix socket", "call", t.String(), book)
 		default:
-			add("MCP over "+strings.ToUpper(t.Scheme), "listen", t.String(), "clock://now")
+			add(strings.ToUpper(t.Scheme), "listen", t.String(), "clock://now")
 		}
 	}
 	return list
