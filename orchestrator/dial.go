@@ -81,9 +81,13 @@ func Dial(ctx context.Context, members map[string]Member, o *DialOptions) (*Team
 				options.Report(strings.Join(names, ", ")+" cannot be reached", err)
 				w = &Worker{Agents: &agent.Client{Link: away{err}}, Peer: awayPeer{err}}
 			}
+			only := ""
+			if err == nil && d.m.Protocol == "acp" && slices.ContainsFunc(names, func(name string) bool { return members[name].Agent == "" }) {
+				only = d.only(one, w.Agents)
+			}
 			for i, name := range names {
 				own := *w
-				own.Agent = members[name].Agent
+				own.Agent = or(members[name].Agent, only)
 				if i > 0 {
 					own.Close = nil // the first one's
 				}
@@ -129,6 +133,18 @@ type dialing struct {
 	o    *DialOptions
 	name string
 	m    Member
+}
+
+// only returns the name of the one agent that there is, since some protocols want a name; and nothing if there are more.
+func (d *dialing) only(ctx context.Context, c *agent.Client) string {
+	cards, err := c.Agents(ctx)
+	if err != nil {
+		d.o.Report(d.name+" does not say which agents it has", err)
+	}
+	if len(cards) != 1 {
+		return ""
+	}
+	return cards[0].Name
 }
 
 func (d *dialing) dialer() *parley.Dialer {

@@ -142,6 +142,14 @@ func peers(t *testing.T, log *memoryLog) map[string]Member {
 	}
 	members["rest"] = Member{Target: web(t, rest), Protocol: "acp", Agent: "ibm"}
 	members["rpc"] = Member{Target: web(t, rpc), Protocol: "acp", Agent: "ibm"}
+	alone := acp.NewServer(nil)
+	t.Cleanup(func() { _ = alone.Close() })
+	alone.Add(acpagent.New(testAgent("alone", log.add)))
+	unnamed, err := acphttp.NewREST(alone, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	members["alone"] = Member{Target: web(t, unnamed), Protocol: "acp"}
 
 	a := testAgent("a2a", log.add)
 	card := a2aagent.Card(&a.Card)
@@ -235,6 +243,7 @@ steps:
     parallel:
       - {id: rest, agent: rest, prompt: one}
       - {id: rpc, agent: rpc, prompt: two}
+      - {id: alone, agent: alone, prompt: unnamed}
       - {id: a2a, agent: a2a, prompt: three}
       - {id: editor, agent: editor, prompt: four}
       - {id: mcp, agent: mcp, prompt: five}
@@ -267,7 +276,7 @@ steps:
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"echo/rest": "ibm says one", "echo/rpc": "ibm says two", "echo/a2a": "a2a says three", "echo/editor": "editor says four",
+		"echo/rest": "ibm says one", "echo/rpc": "ibm says two", "echo/alone": "alone says unnamed", "echo/a2a": "a2a says three", "echo/editor": "editor says four",
 		"echo/mcp": "tool says five", "echo/mcphttp": `{"n":42}`, "echo/jsonrpc": "19",
 		"skills/s1": "editor says seven", "skills/s2": "a2a says eight",
 		"ask/arest": "answer to me", "ask/aa2a": "answer to me", "ask/aeditor": "answer to me", "ask/amcp": "answer to me",
