@@ -37,7 +37,8 @@ type Listener struct {
 	// returns, if any, is called when the conversation is over.
 	Converse func(*jsonrpc.Conn) (over func())
 
-	// Mounts are more endpoints of each HTTP address, by path, such as "/mcp".
+	// Mounts are more endpoints of each HTTP address, by path, such as "/mcp". One that ends in a slash has everything below
+	// it, except what a longer one has.
 	Mounts map[string]Mount
 
 	// Cancellation is how callers say that they stopped waiting, where both sides speak. Nil means jsonrpc.CancelRequest.

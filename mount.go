@@ -33,12 +33,25 @@ func (w *web) mount() error {
 		switch {
 		case !strings.HasPrefix(path, "/") || m.Handler == nil && m.Converse == nil:
 			return fmt.Errorf("parley: mount %q: a path begins with /, and something answers there", path)
-		case path == w.endpoint:
+		case path == w.endpoint, path == "/":
 			return fmt.Errorf("parley: mount %s: the path is taken", path)
 		case m.Converse != nil:
 			w.mounts[path] = w.upgrading(m)
 		default:
 			w.mounts[path] = m.Handler
+		}
+	}
+	return nil
+}
+
+// mounted is what answers at path: the mount of that name, or the longest of those that end in a slash and begin it. Nil: none does.
+func (w *web) mounted(path string) http.Handler {
+	if m := w.mounts[path]; m != nil {
+		return m
+	}
+	for i := strings.LastIndexByte(path, '/'); i > 0; i = strings.LastIndexByte(path[:i], '/') {
+		if m := w.mounts[path[:i+1]]; m != nil {
+			return m
 		}
 	}
 	return nil

@@ -32,7 +32,9 @@ func TestMounts(t *testing.T) {
 				Handler:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("handled " + r.Method)) }),
 				Drain:    func(context.Context) error { drained <- struct{}{}; return nil },
 			},
-			"/plain": {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("plain")) })},
+			"/plain":     {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("plain")) })},
+			"/tree/":     {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("below " + r.URL.Path)) })},
+			"/tree/own/": {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("own " + r.URL.Path)) })},
 		},
 	}, "http://127.0.0.1:0")
 	base := s.Targets()[0].Address
@@ -59,6 +61,11 @@ func TestMounts(t *testing.T) {
 		{http.MethodGet, "/other", "https://evil.example", "", 403}, // the door stands before a mount
 		{http.MethodGet, "/other/more", "", "", 404},
 		{http.MethodPost, "/plain", "", "plain", 200},
+		{http.MethodGet, "/tree/", "", "below /tree/", 200},
+		{http.MethodGet, "/tree/a/b", "", "below /tree/a/b", 200},
+		{http.MethodGet, "/tree/own/b", "", "own /tree/own/b", 200},
+		{http.MethodGet, "/tree/a", "https://evil.example", "", 403},
+		{http.MethodGet, "/tree", "", "", 404},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), r.method, "http://"+base+r.path, nil)
 		if err != nil {

@@ -147,7 +147,7 @@ func (w *web) door() (*guard.Door, error) {
 
 // isPage reports whether r is for the pages or /healthz, which run no handler.
 func (w *web) isPage(r *http.Request) bool {
-	if websocket.IsUpgrade(r) || r.URL.Path == w.endpoint || w.mounts[r.URL.Path] != nil {
+	if websocket.IsUpgrade(r) || r.URL.Path == w.endpoint || w.mounted(r.URL.Path) != nil {
 		return false
 	}
 	return r.URL.Path == "/healthz" || w.listener.Pages != nil
@@ -167,8 +167,8 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == w.endpoint, path == "/" && w.takesRoot(r):
 		w.serveEndpoint(rw, r)
-	case w.mounts[path] != nil:
-		w.mounts[path].ServeHTTP(rw, r)
+	case w.mounted(path) != nil:
+		w.mounted(path).ServeHTTP(rw, r)
 	case path == "/healthz":
 		serveHealth(rw, r)
 	case w.listener.Pages != nil:
