@@ -267,11 +267,17 @@ func TestAfterTheAnswer(t *testing.T) {
 // A client hands an update over only when the answer that names its session has come.
 func TestUpdatesOfANewSessionWait(t *testing.T) {
 	told := make(chan string, 1000)
+	var c *editor.Client
 	o := &editor.AgentOptions{NewSession: func(_ context.Context, s *editor.Session, _ *editor.NewSessionParams) (*editor.NewSessionResult, error) {
 		s.After(func(s *editor.Session) { _ = s.Say(context.Background(), "welcome") })
 		return nil, nil
 	}}
-	c := pair(t, o, &editor.ClientOptions{OnUpdate: func(p *editor.UpdateParams) { told <- p.SessionID }})
+	c = pair(t, o, &editor.ClientOptions{OnUpdate: func(p *editor.UpdateParams) {
+		if !c.Knows(p.SessionID) {
+			t.Errorf("an update about %s, which has no answer yet", p.SessionID)
+		}
+		told <- p.SessionID
+	}})
 	for range 100 {
 		id := session(t, c)
 		if got := <-told; got != id {
@@ -571,6 +577,7 @@ func TestEndOfInput(t *testing.T) {
 	<-begun
 	close(lines)
 	serving.Wait()
+	close(answers)
 	if err := <-cause; !errors.Is(err, jsonrpc.ErrClosed) {
 		t.Errorf("the turn ended with %v", err)
 	}
