@@ -56,6 +56,7 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 	defer release()
 	send := &a2a.SendRequest{Message: inputTo(req.Input), Metadata: a2a.Metadata(req.Metadata)}
 	send.Message.ContextID = req.Session
+	var before *a2a.Task
 	if req.Run != "" {
 		if req.Answer == nil {
 			return nil, errors.New("a2aagent: a task that waits needs an answer")
@@ -67,9 +68,9 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 		for _, a := range task.Artifacts { // they were told to who asked first
 			f.told[a.ArtifactID] = len(a.Parts)
 		}
-		send.Message = answerTo(req.Answer, req.Run, task.ContextID)
+		send.Message, before = answerTo(req.Answer, req.Run, task.ContextID), task
 	}
-	return f.follow(talk, l.send(talk, send))
+	return f.follow(talk, l.send(talk, send, before))
 }
 
 // Attach hears of a task from its beginning, as far as its artifacts tell, and stays with it.
@@ -83,15 +84,52 @@ func (l *link) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Re
 	return f.follow(ctx, l.client.Subscribe(ctx, id, 0))
 }
 
-// send streams where the agent streams, and else waits for the end.
-func (l *link) send(ctx context.Context, r *a2a.SendRequest) iter.Seq2[a2a.Event, error] {
+// send streams where the agent streams, and else waits for the end. A stream that is refused (-32004) is tried without: before is the task that the
+// message belongs to, nil for none, as it was, so that a message which was taken nevertheless is not sent twice.
+func (l *link) send(ctx context.Context, r *a2a.SendRequest, before *a2a.Task) iter.Seq2[a2a.Event, error] {
 	l.mu.Lock()
 	whole := l.card != nil && !l.card.Capabilities.Streaming
 	l.mu.Unlock()
-	if !whole {
-		return l.client.Stream(ctx, r)
+	if whole {
+		return func(yield func(a2a.Event, error) bool) { yield(l.client.Send(ctx, r)) }
 	}
-	return func(yield func(a2a.Event, error) bool) { yield(l.client.Send(ctx, r)) }
+	return func(yield func(a2a.Event, error) bool) {
+		begun := false
+		for e, err := range l.client.Stream(ctx, r) {
+			if err != nil && !begun && errors.Is(err, a2a.ErrUnsupportedOperation) {
+				l.sendWhole(ctx, r, before, yield)
+				return
+			}
+			begun = true
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// sendWhole sends a message whose stream was refused, and waits for the end. Servers made with @a2a-js/sdk refuse the stream of an answer, when their
+// agent does not begin with the task, after the agent has got it.
+func (l *link) sendWhole(ctx context.Context, r *a2a.SendRequest, before *a2a.Task, yield func(a2a.Event, error) bool) {
+	if before != nil {
+		now, err := l.client.Task(ctx, &a2a.GetTaskRequest{ID: before.ID})
+		switch {
+		case err != nil:
+			yield(a2a.Event{}, err)
+			return
+		case now.Status.State.Terminal():
+			yield(a2a.Event{Task: now}, nil)
+			return
+		case now.Status.State != before.Status.State || !now.Status.Timestamp.Equal(before.Status.Timestamp.Time):
+			for e, err := range l.client.Subscribe(ctx, before.ID, 0) {
+				if !yield(e, err) || e.State().Rests() {
+					return
+				}
+			}
+			return
+		}
+	}
+	yield(l.client.Send(ctx, r))
 }
 
 // A follower is one task, as its caller hears of it.
@@ -284,7 +322,8 @@ func (f *follower) follow(talk context.Context, events iter.Seq2[a2a.Event, erro
 			f.task = *task
 			return f.result(), nil
 		}
-		events = f.link.send(talk, &a2a.SendRequest{Message: answerTo(answer, f.task.ID, f.task.ContextID)})
+		before := f.task
+		events = f.link.send(talk, &a2a.SendRequest{Message: answerTo(answer, f.task.ID, f.task.ContextID)}, &before)
 	}
 }
 

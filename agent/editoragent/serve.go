@@ -36,6 +36,21 @@ func New(a *agent.Agent, o *Options) *editor.Agent {
 	return editor.NewAgent(editor.Implementation{Name: a.Name, Title: a.Title, Version: version}, &opts)
 }
 
+// Turn returns the session that a run belongs to, with which it reads and writes the editor's files, for as long as the run goes on; nil where
+// the run came by another protocol, or by way of one.
+func Turn(r *agent.Run) *editor.Session {
+	w, ok := r.Caller.(*work)
+	if !ok {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.turn == nil {
+		return w.outside
+	}
+	return &w.turn.Session
+}
+
 // A host is an agent with the runs that wait for a prompt of the user.
 type host struct {
 	agent *agent.Agent
