@@ -48,7 +48,7 @@ func Turn(r *agent.Run) *editor.Session {
 	if w.turn == nil {
 		return w.outside
 	}
-	return &w.turn.Session
+	return w.turn.Session
 }
 
 // A host is an agent with the runs that wait for a prompt of the user.

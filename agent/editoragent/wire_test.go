@@ -255,3 +255,28 @@ func TestForeignAgent(t *testing.T) {
 		t.Errorf("output %+v", r.Output)
 	}
 }
+
+// An agent that is served to an editor may use the editor's files; elsewhere there are none.
+func TestTurn(t *testing.T) {
+	a := &agent.Agent{Card: agenttest.Card(), Run: func(ctx context.Context, r *agent.Run) error {
+		session := editoragent.Turn(r)
+		if session == nil {
+			return agent.Refusef("no editor")
+		}
+		text, err := session.ReadTextFile(ctx, "/a", 0, 0)
+		if err != nil {
+			return err
+		}
+		return r.Say(ctx, text)
+	}}
+	c, session := open(t, editoragent.New(a, nil), &editor.ClientOptions{
+		ReadTextFile: func(_ context.Context, p *editor.ReadTextFileParams) (string, error) { return "text of " + p.Path, nil },
+	})
+	updates, _, err := prompt(t, c, session, "go")
+	if want := `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"text of /a"}}` + "\n"; err != nil || updates != want {
+		t.Errorf("%s, %v", updates, err)
+	}
+	if _, err := agent.Local(a).Run(t.Context(), &agent.Request{Input: agent.Prompt("go")}, nil); err == nil || err.Error() != "no editor" {
+		t.Errorf("without an editor: %v", err)
+	}
+}
