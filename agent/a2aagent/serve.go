@@ -15,6 +15,10 @@ func New(a *agent.Agent) a2a.Agent {
 	return a2a.AgentFunc(func(ctx context.Context, run *a2a.Run) error {
 		ctx, done := agent.Cancels(ctx, a2a.ErrCanceled)
 		defer done()
+		// It is a task from the start: the caller may know it, and cancel it, before there is something to say.
+		if err := run.Working(ctx); err != nil {
+			return err
+		}
 		r := &agent.Run{ID: run.TaskID, Session: run.ContextID, Protocol: "a2a", Input: inputFrom(run.Message), Metadata: metadataOf(run.Metadata),
 			Caller: &caller{run: run, begun: map[string]bool{}}}
 		return failure(ctx, a.Execute(ctx, r))
