@@ -1,0 +1,231 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/internal/x/proc"
+)
+
+// Bounds of a program that is an agent.
+const (
+	programTime   = 10 * time.Minute
+	programOutput = 1 << 20 // bytes of its answer
+	programStderr = 8 << 10 // bytes of its stderr that are kept, the last ones
+	programsAtOne = 16      // of each agent, at the same time
+	programPolite = 2 * time.Second
+)
+
+// Program makes an agent of any program: the text of a request is its stdin, what it writes is the answer as it comes, and an exit code other
+// than 0 is a failure. A cancel ends it with all that it has started. It runs as it would for whoever started the demo, without a
+// shell between, for 10 min and 1 MiB of answer at most; 16 run at once, and others wait.
+func Program(name, version string, argv []string, report func(what string, err error)) *agent.Agent {
+	p := &program{argv: argv, room: make(chan struct{}, programsAtOne), report: report}
+	return &agent.Agent{Card: agent.Card{
+		Name: name, Version: version, Description: "The program " + argv[0] + ": it reads what it is told, and what it writes is the answer.",
+		Skills: []agent.Skill{{ID: name, Name: name, Description: "Runs " + argv[0] + ".", Tags: []string{"program"}}},
+	}, Run: p.run, Report: report}
+}
+
+type program struct {
+	argv   []string
+	room   chan struct{}
+	report func(what string, err error)
+}
+
+var (
+	errLongProgram  = errors.New("the program took too long")
+	errMuchToSay    = errors.New("the program said too much")
+	errProgramStart = errors.New("the program cannot be started")
+)
+
+func (p *program) run(ctx context.Context, r *agent.Run) error {
+	select {
+	case p.room <- struct{}{}:
+		defer func() { <-p.room }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, programTime, errLongProgram)
+	defer cancel()
+	run, err := p.start()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errProgramStart, err)
+	}
+	unhook := context.AfterFunc(ctx, run.end)
+	defer unhook()
+	var side sync.WaitGroup
+	side.Go(func() { run.feed(r.Text()) })
+	side.Go(run.listen)
+	side.Go(func() { // what left the group may hold our pipes open
+		<-run.process.Done()
+		late := time.Now().Add(programPolite)
+		_, _ = run.stdout.SetReadDeadline(late), run.errors.SetReadDeadline(late) // closed ones need none
+	})
+	said := run.relay(ctx, r)
+	if said != nil {
+		run.end()
+	}
+	ended := run.process.Wait()
+	_ = run.stdin.Close() // or feed would wait for a reader that is gone
+	side.Wait()
+	return p.outcome(ctx, run, said, ended)
+}
+
+// outcome decides which of all that ended is the reason.
+func (p *program) outcome(ctx context.Context, run *running, said, ended error) error {
+	if text := run.stderr.String(); text != "" {
+		p.report(p.argv[0]+" wrote on stderr", errors.New(text))
+	}
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errLongProgram):
+		return agent.Errorf("The program did not end within %s.", programTime)
+	case cause != nil:
+		return cause
+	case errors.Is(said, errMuchToSay):
+		return agent.Errorf("The program wrote more than %d bytes.", programOutput)
+	case said != nil:
+		return said
+	case ended == nil:
+		return nil
+	case run.process.Signal() != "":
+		return agent.Errorf("The program was ended by a signal: %s.", run.process.Signal())
+	}
+	return agent.Errorf("The program ended with exit code %d.", run.process.Code())
+}
+
+// A running is one process with our ends of its pipes.
+type running struct {
+	process *proc.Process
+	stdin   *os.File
+	stdout  *os.File
+	errors  *os.File
+	stderr  tail
+	once    sync.Once
+}
+
+func (p *program) start() (_ *running, err error) {
+	run := &running{}
+	var theirs, ours []*os.File
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			r, w, err = os.Pipe()
+		}
+		return r, w
+	}
+	in, stdin := pipe()
+	stdout, out := pipe()
+	stderr, bad := pipe()
+	theirs, ours = []*os.File{in, out, bad}, []*os.File{stdin, stdout, stderr}
+	defer func() {
+		for _, f := range theirs {
+			_ = f.Close() // the child has its own; a missing one is an error that nobody needs
+		}
+		if err != nil {
+			for _, f := range ours {
+				_ = f.Close()
+			}
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	run.stdin, run.stdout, run.errors = stdin, stdout, stderr
+	cmd := exec.Command(p.argv[0], p.argv[1:]...) //nolint:noctx // ended by its group, with what it has started
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, bad
+	run.process, err = proc.Start(cmd, proc.Limits{})
+	return run, err
+}
+
+// end asks the process and what it started to end, and makes them if they do not.
+func (run *running) end() {
+	run.once.Do(func() {
+		_ = run.process.Terminate() // it may be over
+		go func() {
+			late := time.NewTimer(programPolite)
+			defer late.Stop()
+			select {
+			case <-run.process.Done():
+			case <-late.C:
+				_ = run.process.Kill() // likewise
+			}
+		}()
+	})
+}
+
+// feed gives the program its input. A program need not read it.
+func (run *running) feed(text string) {
+	_, _ = io.WriteString(run.stdin, text)
+	_ = run.stdin.Close()
+}
+
+// listen keeps the end of what the program complains about.
+func (run *running) listen() {
+	_, _ = io.Copy(&run.stderr, run.errors)
+	_ = run.errors.Close()
+}
+
+// relay says what the program writes, until it writes no more. Letters stay whole, and what is no text is replaced.
+func (run *running) relay(ctx context.Context, r *agent.Run) error {
+	defer run.stdout.Close()
+	var held []byte // the beginning of a letter
+	buf := make([]byte, 16<<10)
+	total := 0
+	for {
+		n, err := run.stdout.Read(buf)
+		if total += n; total > programOutput {
+			return errMuchToSay
+		}
+		text := append(held, buf[:n]...)
+		whole := len(text)
+		if err == nil {
+			whole = wholeLetters(text)
+		}
+		if whole > 0 {
+			if e := r.Say(ctx, strings.ToValidUTF8(string(text[:whole]), "\uFFFD")); e != nil {
+				return e
+			}
+		}
+		held = append([]byte(nil), text[whole:]...)
+		if err != nil {
+			return nil //nolint:nilerr // how the program ended says it
+		}
+	}
+}
+
+// wholeLetters is how much of text does not end in the middle of a letter.
+func wholeLetters(text []byte) int {
+	for back := 1; back < utf8.UTFMax && back <= len(text); back++ {
+		if i := len(text) - back; utf8.RuneStart(text[i]) {
+			if !utf8.FullRune(text[i:]) {
+				return i
+			}
+			break
+		}
+	}
+	return len(text)
+}
+
+// A tail keeps the last bytes of what is written to it.
+type tail struct{ last []byte }
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.last = append(t.last, b...)
+	if extra := len(t.last) - programStderr; extra > 0 {
+		t.last = append(t.last[:0], t.last[extra:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	return strings.TrimSpace(strings.ToValidUTF8(string(t.last), "\uFFFD"))
+}
