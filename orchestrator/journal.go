@@ -176,6 +176,7 @@ func events(log iter.Seq2[store.Event, error]) iter.Seq2[Event, error] {
 type journal struct {
 	s    store.Store
 	id   string
+	keep time.Duration // 0: for ever
 	info Info
 	last uint64
 	rev  uint64
@@ -186,13 +187,13 @@ type journal struct {
 }
 
 // begin writes that a run exists, and keeps its sign of life until end. lost is called when somebody else has it.
-func begin(ctx context.Context, s store.Store, info Info, lost func(error)) (*journal, error) {
-	j := &journal{s: s, id: info.ID, info: info, done: make(chan struct{})}
+func begin(ctx context.Context, s store.Store, keep time.Duration, info Info, lost func(error)) (*journal, error) {
+	j := &journal{s: s, id: info.ID, keep: keep, info: info, done: make(chan struct{})}
 	var err error
 	if j.lease, err = s.Put(ctx, leaseKey(j.id), 0, []byte("1"), leaseTime); err != nil {
 		return nil, err
 	}
-	if err := j.tell(ctx); err != nil {
+	if err := j.tell(ctx, 0); err != nil {
 		return nil, err
 	}
 	ctx, j.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -222,13 +223,13 @@ func (j *journal) renew(ctx context.Context, lost func(error)) {
 	}
 }
 
-// tell writes what lists tell.
-func (j *journal) tell(ctx context.Context) error {
+// tell writes what lists tell, for as long as ttl, or for ever if that is 0.
+func (j *journal) tell(ctx context.Context, ttl time.Duration) error {
 	b, err := json.Marshal(j.info)
 	if err != nil {
 		return err
 	}
-	j.rev, err = j.s.Put(ctx, infoKey(j.id), j.rev, b, 0)
+	j.rev, err = j.s.Put(ctx, infoKey(j.id), j.rev, b, ttl)
 	return err
 }
 
@@ -275,7 +276,11 @@ func (j *journal) end(ctx context.Context, r *Report) error {
 	if r.Error != nil {
 		j.info.Text = clipTo(r.Error.Error(), 1024)
 	}
-	return errors.Join(j.tell(ctx), j.s.Delete(ctx, leaseKey(j.id), j.lease))
+	var expire error
+	if j.keep > 0 && j.last > 0 {
+		expire = j.s.Expire(ctx, logKey(j.id), time.Now().Add(j.keep))
+	}
+	return errors.Join(j.tell(ctx, j.keep), expire, j.s.Delete(ctx, leaseKey(j.id), j.lease))
 }
 
 func clipTo(s string, n int) string {

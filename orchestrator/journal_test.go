@@ -106,6 +106,35 @@ func outline(r *Report) string {
 	return strings.Join(lines, "\n")
 }
 
+// A run is kept for its time, and then it is gone.
+func TestKeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store.NewMemory(store.Limits{})
+		p := plan(t, "steps: [{agent: echo, prompt: x}]")
+		team := local(map[string]func(context.Context, *agent.Run) error{"echo": echo})
+		for _, keep := range []time.Duration{time.Hour, 0, -1} {
+			r := &Runner{Store: s, Keep: keep, Team: team}
+			if rep, err := r.Run(t.Context(), p, nil); err != nil || rep.State != OK {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct {
+			wait time.Duration
+			want int
+		}{{0, 3}, {time.Hour, 2}, {29 * 24 * time.Hour, 2}, {24 * time.Hour, 1}, {1000 * time.Hour, 1}} {
+			time.Sleep(c.wait)
+			infos, err := Runs(t.Context(), s, "", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			logs, err := s.Heads(t.Context(), "", "", 0)
+			if err != nil || len(infos) != c.want || len(logs) != c.want {
+				t.Errorf("after %v: %d runs, %d logs, %v; want %d", c.wait, len(infos), len(logs), err, c.want)
+			}
+		}
+	})
+}
+
 // A step is written down before it is called, and its result before it is used.
 func TestWrittenBeforeUsed(t *testing.T) {
 	s := store.NewMemory(store.Limits{})

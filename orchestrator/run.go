@@ -19,8 +19,12 @@ import (
 type Runner struct {
 	Team *Team
 
-	// Store keeps runs, for [Runs], [ReadRun] and [Follow]. Nil: they are not kept.
+	// Store keeps runs, for [Runs], [ReadRun] and [Follow]; the runs of one owner go into a part of it, see [store.Under]. Nil:
+	// they are not kept.
 	Store store.Store
+
+	// Keep is how long a run is kept after its end. Zero means 30 days, negative means for ever. One that was interrupted is kept.
+	Keep time.Duration
 
 	// Ask puts a question to a person, whatever protocol it came by. It is called once at a time for each run, while other branches
 	// go on and the time of the step that asks stands still. It may return [agent.ErrNoAnswer]. Nil: nobody is there.
@@ -79,7 +83,7 @@ func (r *Runner) RunAs(ctx context.Context, id string, p *Plan, input map[string
 	x.cancel = cancel
 	report := &Report{Kind: "plan", State: OK, Started: now()}
 	if r.Store != nil {
-		if x.journal, err = begin(ctx, r.Store, Info{ID: id, Plan: p.Name, State: Running, Started: report.Started}, cancel); err != nil {
+		if x.journal, err = begin(ctx, r.Store, r.keep(), Info{ID: id, Plan: p.Name, State: Running, Started: report.Started}, cancel); err != nil {
 			return nil, err
 		}
 	}
@@ -98,6 +102,13 @@ func (r *Runner) RunAs(ctx context.Context, id string, p *Plan, input map[string
 		x.complain("the end of the run is not listed", err)
 	}
 	return report, nil
+}
+
+func (r *Runner) keep() time.Duration {
+	if r.Keep == 0 {
+		return 30 * 24 * time.Hour
+	}
+	return max(r.Keep, 0)
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
