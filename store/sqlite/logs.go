@@ -179,16 +179,21 @@ func (b *batch) append(key string, after uint64, events [][]byte, size int64) (u
 	b.next.bytes += cost
 	at := b.now.UnixMilli()
 	for _, e := range events {
-		h.last++
-		b.next.pos++
-		sum := link(&h.tip, h.last, at, e)
-		b.rows = append(b.rows, b.next.pos, h.id, int64(h.last), h.pos, at, e, sum[:])
-		h.tip, h.pos = sum, b.next.pos
-		b.next.total += first8(sum[:])
+		b.add(&h, at, e)
 	}
-	h.bytes += size
 	b.heads[key] = &h
 	return h.last, nil
+}
+
+// add puts one event behind the last one.
+func (b *batch) add(h *head, at int64, data []byte) {
+	h.last++
+	b.next.pos++
+	sum := link(&h.tip, h.last, at, data)
+	b.rows = append(b.rows, b.next.pos, h.id, int64(h.last), h.pos, at, data, sum[:])
+	h.tip, h.pos = sum, b.next.pos
+	h.bytes += int64(len(data))
+	b.next.total += first8(sum[:])
 }
 
 // Trim implements [store.Log].
