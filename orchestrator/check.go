@@ -120,15 +120,19 @@ func (c *checker) checkPlan() {
 		fields = append(fields, in.Name)
 	}
 	top.known["input"] = known{fields: fields}
-	for _, name := range slices.Sorted(maps.Keys(p.Team)) {
-		c.member("team."+name, name, p.Team[name])
-	}
+	c.checkTeam()
 	if len(p.Steps) == 0 {
 		c.wrong("steps", "a plan needs steps")
 	}
 	inner := c.sequence(p.Steps, "steps", top, 0)
 	if p.Output != "" {
 		c.template("output", p.Output, inner)
+	}
+}
+
+func (c *checker) checkTeam() {
+	for _, name := range slices.Sorted(maps.Keys(c.plan.Team)) {
+		c.member("team."+name, name, c.plan.Team[name])
 	}
 }
 

@@ -97,7 +97,7 @@ func ReadRun(ctx context.Context, s store.Store, id string) (Info, *Report, erro
 	}
 	root := &Report{Kind: "plan", State: info.State, Started: info.Started}
 	byPath := map[string]*Report{"": root}
-	for e, err := range events(s.Read(ctx, logKey(id), 0)) {
+	for e, err := range Events(ctx, s, id, 0) {
 		if err != nil {
 			return info, nil, err
 		}
@@ -155,6 +155,11 @@ func Follow(ctx context.Context, s store.Store, id string, after uint64) iter.Se
 			}
 		}
 	}
+}
+
+// Events yields the events of a run that are kept now, behind the one numbered after. Of a run that is not there it yields none.
+func Events(ctx context.Context, s store.Store, id string, after uint64) iter.Seq2[Event, error] {
+	return events(s.Read(ctx, logKey(id), after))
 }
 
 func events(log iter.Seq2[store.Event, error]) iter.Seq2[Event, error] {

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,5 +50,34 @@ func TestGoodPlans(t *testing.T) {
 		if _, err := ReadPlan(file); err != nil {
 			t.Errorf("%s:\n%v", file, err)
 		}
+	}
+}
+
+func TestReadTeam(t *testing.T) {
+	dir := t.TempDir()
+	for i, c := range []struct{ text, want string }{
+		{"team:\n  a: {target: \":1\", protocol: acp}\n  b: {command: [x], protocol: mcp}\n", ""},
+		{"team:\n  a: {target: x}\n", `2:3: team.a.protocol: "" is no protocol`},
+		{"team: {}\n", "1:1: team: needs members"},
+		{"steps: []\n", "1:1: steps: is not known here; there are team"},
+		{"", "1:1: plan: a plan is one YAML document, this has 0"},
+	} {
+		name := filepath.Join(dir, fmt.Sprint(i, ".yaml"))
+		if err := os.WriteFile(name, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		team, err := ReadTeam(name)
+		if c.want == "" {
+			if err != nil || len(team) != 2 || team["b"].Command[0] != "x" {
+				t.Errorf("%v, %v", team, err)
+			}
+			continue
+		}
+		if _, ok := errors.AsType[*PlanError](err); !ok || !strings.HasPrefix(err.Error(), name+":"+c.want) {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
+	}
+	if _, err := ReadTeam(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
 	}
 }

@@ -21,6 +21,39 @@ import (
 
 // ReadPlan reads and checks a plan file.
 func ReadPlan(name string) (*Plan, error) {
+	b, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePlan(name, b)
+}
+
+// ReadTeam reads a file that has only a team:, as it may stand in a plan, and checks it. What is wrong is a [*PlanError].
+func ReadTeam(name string) (map[string]Member, error) {
+	text, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	r := &planReader{plan: &Plan{file: name, positions: map[string]Position{}}}
+	if root := r.parse(text); root != nil {
+		r.mapping(root, "", map[string]field{"team": r.team})
+		if len(r.problems) == 0 && len(r.plan.Team) == 0 {
+			r.wrong(root.pos, "team", "needs members")
+		}
+	}
+	if len(r.problems) == 0 {
+		c := &checker{plan: r.plan}
+		c.checkTeam()
+		r.problems = c.found
+	}
+	if len(r.problems) > 0 {
+		return nil, problemsError(name, r.problems)
+	}
+	return r.plan.Team, nil
+}
+
+// readFile reads a file that is no longer than a plan.
+func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -28,11 +61,7 @@ func ReadPlan(name string) (*Plan, error) {
 	if info.Size() > maxPlan {
 		return nil, tooLong(name)
 	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	return ParsePlan(name, b)
+	return os.ReadFile(name)
 }
 
 func tooLong(name string) error {
