@@ -195,11 +195,15 @@ func (r *planReader) convert(n ast.Node, path string, depth int) *yamlNode {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		out.kind = 'm'
+		if !n.IsFlowStyle && len(n.Values) > 0 { // else it is the colon
+			out.pos = position(n.Values[0].Key)
+		}
 		for _, v := range n.Values {
 			r.pair(out, v, path, depth)
 		}
 	case *ast.MappingValueNode:
 		out.kind = 'm'
+		out.pos = position(n.Key)
 		r.pair(out, n, path, depth)
 	case *ast.SequenceNode:
 		out.kind = 'l'
