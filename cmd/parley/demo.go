@@ -54,15 +54,18 @@ func (a *app) demoCommand() *cobra.Command {
 	var flags demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "serve methods, and MCP's tools, to try things on",
-		Long: `Serve methods, and MCP's tools, to try things on.
+		Short: "serve methods, MCP's tools and agents, to try things on",
+		Long: `Serve methods, MCP's tools and agents, to try things on.
 
   parley demo                                   http://127.0.0.1:3000, tcp://127.0.0.1:3001 and Unix sockets
   parley demo --listen http://127.0.0.1:0 --listen tcp://127.0.0.1:4000
   parley mcp tools -- parley demo --mcp --stdio
+  parley acp run upper hello -- parley demo --acp --stdio --agent 'upper=tr a-z A-Z'
 
 The methods are on the page at / of an http address, and in the answer to rpc.discover. MCP in all its revisions is at
-/mcp of an http address (Streamable HTTP and WebSocket), at /sse and /messages (HTTP+SSE), and where --listen-mcp says.`,
+/mcp of an http address (Streamable HTTP and WebSocket), at /sse and /messages (HTTP+SSE), and where --listen-mcp says.
+The agents are at /acp (REST) and /acp/rpc (JSON-RPC and WebSocket) for ACP, at /a2a (JSON-RPC and WebSocket) and /a2a/v1
+(REST) for A2A, whose card is at /.well-known/agent-card.json; --editor speaks to code editors.`,
 		Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), flags) },
 	}
@@ -70,6 +73,7 @@ The methods are on the page at / of an http address, and in the answer to rpc.di
 	f := cmd.Flags()
 	f.BoolVar(&flags.mcp, "mcp", false, "speak MCP with --stdio")
 	f.StringArrayVar(&flags.listenMCP, "listen-mcp", nil, "speak MCP on `TARGET`: tcp, tls or unix; repeatable")
+	flags.agents.register(f)
 	f.StringVar(&flags.weatherURL, "weather-url", "", "ask the weather service at `URL` for forecasts, such as https://api.open-meteo.com/v1/forecast")
 	return cmd
 }
@@ -80,13 +84,14 @@ type demoFlags struct {
 	mcp        bool
 	listenMCP  []string
 	weatherURL string
+	agents     agentFlags
 }
 
 func (a *app) demo(ctx context.Context, flags demoFlags) error {
 	if a.hasArgv {
 		return usagef("parley demo starts no child; leave out what stands behind --")
 	}
-	targets, err := a.demoTargets(flags)
+	targets, err := a.demoTargets(&flags)
 	if err != nil {
 		return err
 	}
@@ -98,7 +103,7 @@ func (a *app) demo(ctx context.Context, flags demoFlags) error {
 	}
 	listener.Handler = service.Handler()
 	listener.Mode = service.Mux.Mode
-	page := &page{service: service, prefix: commandName(), locked: len(listener.Tokens) > 0, firstMCP: firstMCP(targets)}
+	page := &page{service: service, prefix: commandName(), locked: len(listener.Tokens) > 0, firstMCP: firstWith(targets, mcpPrefix, acpPrefix, a2aPrefix), firstACP: firstWith(targets, acpPrefix, a2aPrefix), firstA2A: firstWith(targets, a2aPrefix)}
 	listener.Pages = page
 	tools, err := a.demoMCP(flags, log)
 	if err != nil {
@@ -107,6 +112,18 @@ func (a *app) demo(ctx context.Context, flags demoFlags) error {
 	defer tools.Close()
 	if converse := addMCP(listener, tools); flags.mcp {
 		listener.Converse = converse
+	}
+	agents, err := a.demoAgents(ctx, flags.agents, page.locked, log)
+	if err != nil {
+		return err
+	}
+	defer agents.close()
+	page.agents = agents
+	if flags.agents.editor {
+		return agents.serveEditor(ctx)
+	}
+	if err := agents.add(listener, flags.agents); err != nil {
+		return err
 	}
 
 	server, err := listener.Listen(ctx, targets...)
@@ -125,6 +142,7 @@ func (a *app) demo(ctx context.Context, flags demoFlags) error {
 	trimmer.Go(func() { trim.Loop(quiet, trimEvery) })
 	trimmer.Go(func() { tools.Run(quiet) })
 	defer context.AfterFunc(ctx, tools.Close)() // or clients that listen would hold up the end
+	defer context.AfterFunc(ctx, agents.stop)() // or agents that take their time would
 	err = server.Run(ctx)
 	stop()
 	trimmer.Wait()
@@ -228,6 +246,12 @@ func (a *app) announce(p *page, tokenFile string) {
 	if tools := p.toolAddresses(tokenFile); len(tools) > 0 {
 		b.WriteString("\nThe same place speaks MCP:\n\n")
 		for _, address := range tools {
+			fmt.Fprintf(&b, "  %s\n", address.Call)
+		}
+	}
+	if agents := p.agents.addresses(p, tokenFile); len(agents) > 0 {
+		b.WriteString("\nIts agents speak ACP, A2A and, on stdio, the editor protocol:\n\n")
+		for _, address := range agents {
 			fmt.Fprintf(&b, "  %s\n", address.Call)
 		}
 	}

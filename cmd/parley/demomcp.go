@@ -21,17 +21,17 @@ const (
 const mcpPrefix = "mcp+"
 
 // demoTargets is where to listen: what the flags say, or the places everybody has. Those that speak MCP alone come last.
-func (a *app) demoTargets(flags demoFlags) ([]parley.Target, error) {
-	if flags.mcp && !flags.stdio {
-		return nil, usagef("--mcp goes with --stdio; http addresses have MCP at %s anyway, others by --listen-mcp", mcpPath)
-	}
-	if flags.mcp && flags.framing == "header" {
-		return nil, usagef("MCP on stdio is a message a line; leave out --framing")
+func (a *app) demoTargets(flags *demoFlags) ([]parley.Target, error) {
+	if err := flags.agents.check(flags.serveFlags, flags.mcp); err != nil {
+		return nil, err
 	}
 	own := flags.serveFlags
-	if len(own.listen)+len(flags.listenMCP) == 0 && !own.stdio {
+	more := &flags.agents
+	if len(own.listen)+len(flags.listenMCP)+len(more.listenACP)+len(more.listenA2A) == 0 && !own.stdio {
 		own.listen = []string{"http://127.0.0.1:3000", "tcp://127.0.0.1:3001", "unix:" + a.socketPath("demo.sock")}
 		flags.listenMCP = []string{"unix:" + a.socketPath("mcp.sock")}
+		more.listenACP = []string{"unix:" + a.socketPath("acp.sock")}
+		more.listenA2A = []string{"unix:" + a.socketPath("a2a.sock")}
 	}
 	targets, err := listenTargets(own)
 	if err != nil {
@@ -55,17 +55,15 @@ func (a *app) demoTargets(flags demoFlags) ([]parley.Target, error) {
 		t.Scheme = mcpPrefix + t.Scheme
 		targets = append(targets, t)
 	}
-	return targets, nil
-}
-
-// firstMCP is the index of the first target that speaks MCP alone.
-func firstMCP(targets []parley.Target) int {
-	for i, t := range targets {
-		if strings.HasPrefix(t.Scheme, mcpPrefix) {
-			return i
-		}
+	forACP, err := agentTargets("--listen-acp", acpPrefix, acpRPCPath, more.listenACP)
+	if err != nil {
+		return nil, err
 	}
-	return len(targets)
+	forA2A, err := agentTargets("--listen-a2a", a2aPrefix, a2aPath, more.listenA2A)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(targets, forACP...), forA2A...), nil
 }
 
 // demoMCP makes the demo's services for MCP.
@@ -92,21 +90,20 @@ func addMCP(l *parley.Listener, tools *demo.MCP) (converse func(*jsonrpc.Conn) f
 		ssePath:      {Handler: pair},
 		messagesPath: {Handler: pair},
 	}
-	l.Schemes = mcpSchemes(converse)
+	l.Schemes = parley.DefaultSchemes()
+	addSchemes(l.Schemes, mcpPrefix, converse)
 	return converse
 }
 
-// mcpSchemes is the table of what can be listened on, with the targets that speak MCP alone.
-func mcpSchemes(converse func(*jsonrpc.Conn) func()) parley.Schemes {
-	table := parley.DefaultSchemes()
+// addSchemes adds to the table of what can be listened on the targets that speak one protocol alone.
+func addSchemes(table parley.Schemes, prefix string, converse func(*jsonrpc.Conn) func()) {
 	for _, name := range []string{"tcp", "tls", "unix"} {
 		plain := table[name]
-		table[mcpPrefix+name] = parley.Scheme{Listen: func(ctx context.Context, l *parley.Listener, t parley.Target) (parley.Service, error) {
+		table[prefix+name] = parley.Scheme{Listen: func(ctx context.Context, l *parley.Listener, t parley.Target) (parley.Service, error) {
 			own := *l
 			own.Converse = converse
-			t.Scheme = strings.TrimPrefix(t.Scheme, mcpPrefix)
+			t.Scheme = strings.TrimPrefix(t.Scheme, prefix)
 			return plain.Listen(ctx, &own, t)
 		}}
 	}
-	return table
 }

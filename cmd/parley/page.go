@@ -29,7 +29,10 @@ type page struct {
 	targets []parley.Target
 	locked  bool // callers must show a token
 
-	firstMCP int // from here on, targets speak MCP alone
+	// From where on targets speak one protocol alone: MCP, ACP, A2A.
+	firstMCP, firstACP, firstA2A int
+
+	agents *demoAgents // nil: there are none
 }
 
 // An address is one place where the demo is, and how to call it there.
@@ -83,6 +86,9 @@ func (p *page) toolAddresses(tokenFile string) []address {
 	}
 	const book = `book-table restaurant="Zur Linde" guests:=4`
 	for i, t := range p.targets {
+		if p.agents != nil && i >= p.firstACP {
+			break
+		}
 		switch {
 		case t.Scheme == "http" || t.Scheme == "https":
 			root := t.Scheme + "://" + t.Address
@@ -245,7 +251,7 @@ func (p *page) serveIndex(w http.ResponseWriter) {
 	}
 	var b bytes.Buffer
 	err = pageTemplate.Execute(&b, map[string]any{
-		"Addresses": p.addresses(anyFile), "Tools": p.toolAddresses(anyFile), "Methods": methods, "Curl": curl, "Version": "parley " + thisBuild().Version,
+		"Addresses": p.addresses(anyFile), "Tools": p.toolAddresses(anyFile), "Agents": p.agents.addresses(p, anyFile), "Methods": methods, "Curl": curl, "Version": "parley " + thisBuild().Version,
 	})
 	if err != nil {
 		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
