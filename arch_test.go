@@ -62,18 +62,19 @@ var mayImport = map[string][]string{
 	"agent":        {"internal/x/...", "jsonrpc"}, // the seam alone
 	"agent/...":    underAgents("agent"),          // one protocol to it, each
 	"capture/lens": underAgents(),
+	"capture/tap":  {"internal/x/...", "jsonrpc", "capture"},
 
 	// Programs as packages.
-	"gateway":      underAgents("agent/...", "capture/lens", "config"),
-	"orchestrator": underAgents("agent/...", "capture/lens", "config"),
-	"playground":   underAgents("agent/...", "capture/lens", "config"),
-	"check":        underAgents("agent/...", "capture/lens", "config"),
+	"gateway":      underAgents("agent/...", "capture/...", "config"),
+	"orchestrator": underAgents("agent/...", "capture/...", "config"),
+	"playground":   underAgents("agent/...", "capture/...", "config"),
+	"check":        underAgents("agent/...", "capture/...", "config"),
 
 	// Bundled services, and the wiring where everything meets.
-	"internal/demo":    underAgents("agent/...", "capture/lens", "config", "gateway", "orchestrator", "playground", "check"),
-	"internal/lessons": underAgents("agent/...", "capture/lens", "config", "gateway", "orchestrator", "playground", "check"),
-	"cmd/...":          underAgents("agent/...", "capture/lens", "config", "gateway", "orchestrator", "playground", "check", "internal/..."),
-	"examples/...":     underAgents("agent/...", "capture/lens", "config", "gateway", "orchestrator", "playground", "check", "internal/..."),
+	"internal/demo":    underAgents("agent/...", "capture/...", "config", "gateway", "orchestrator", "playground", "check"),
+	"internal/lessons": underAgents("agent/...", "capture/...", "config", "gateway", "orchestrator", "playground", "check"),
+	"cmd/...":          underAgents("agent/...", "capture/...", "config", "gateway", "orchestrator", "playground", "check", "internal/..."),
+	"examples/...":     underAgents("agent/...", "capture/...", "config", "gateway", "orchestrator", "playground", "check", "internal/..."),
 }
 
 // underAgents is every line below the packages that stand over all protocols, and more.

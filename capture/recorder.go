@@ -14,7 +14,7 @@ type Options struct {
 	// temporary files, of which the oldest are removed when they pass MaxDisk, and all of them at the end.
 	File string
 
-	// MaxMemory bounds the payloads in memory, in bytes. Zero means 16 MiB. What is older is read from disk.
+	// MaxMemory bounds the payloads in memory, in bytes. Zero means 32 MiB. What is older is read from disk.
 	MaxMemory int64
 
 	// MaxDisk bounds what is on disk, in bytes. Zero means 1 GiB without File and 16 GiB with it; negative, without File, means
@@ -22,7 +22,7 @@ type Options struct {
 	// and what comes then is kept as far as MaxMemory goes.
 	MaxDisk int64
 
-	// MaxPayload bounds one payload, in bytes. Zero means 16 MiB. Of a longer one its beginning is kept.
+	// MaxPayload bounds one payload, in bytes. Zero means 4 MiB. Of a longer one its beginning is kept.
 	MaxPayload int
 
 	// MaxRows bounds the rows in memory. Zero means 250,000, at some 500 bytes each. The oldest go first.
@@ -36,8 +36,8 @@ type Options struct {
 }
 
 const (
-	defaultMemory  = 16 << 20
-	defaultPayload = 16 << 20
+	defaultMemory  = 32 << 20
+	defaultPayload = 4 << 20
 	defaultRows    = 250_000
 	blockBytes     = 64 << 10
 	pause          = 20 * time.Millisecond // how long the clerk lets events gather

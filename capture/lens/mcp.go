@@ -1,0 +1,264 @@
+package lens
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/mcp"
+)
+
+// mcpOnly are the methods by which a conversation is recognised as MCP's.
+var mcpOnly = []string{
+	mcp.MethodDiscover, mcp.MethodToolsList, mcp.MethodToolsCall, mcp.MethodResourcesList, mcp.MethodResourcesRead, mcp.MethodPromptsList,
+	mcp.MethodPromptsGet, mcp.MethodListen, mcp.NotifyInitialized,
+}
+
+// An mcpTalk is what is known of one conversation.
+type mcpTalk struct {
+	version  mcp.Version // 0 while it is not agreed on
+	ids      map[idKey]capture.Ref
+	progress map[string]float64
+}
+
+type idKey struct {
+	dir capture.Dir
+	id  string
+}
+
+// maxIDs bounds the ids that are remembered of one conversation.
+const maxIDs = 20_000
+
+type mcpJudge struct {
+	talks table[*mcpTalk]
+}
+
+// MCP judges by the Model Context Protocol, in all its revisions.
+func MCP() capture.Judge {
+	j := &mcpJudge{talks: table[*mcpTalk]{}}
+	return j.look
+}
+
+// mcpParams is what is looked at in params of any method.
+type mcpParams struct {
+	Name            text           `json:"name"`
+	URI             text           `json:"uri"`
+	TaskID          text           `json:"taskId"`
+	Message         text           `json:"message"`
+	Reason          text           `json:"reason"`
+	ProgressToken   jsontext.Value `json:"progressToken"`
+	RequestID       jsontext.Value `json:"requestId"`
+	Progress        number         `json:"progress"`
+	Total           number         `json:"total"`
+	ProtocolVersion text           `json:"protocolVersion"`
+	ClientInfo      struct {
+		Name text `json:"name"`
+	} `json:"clientInfo"`
+	Meta struct {
+		Version       text           `json:"io.modelcontextprotocol/protocolVersion"`
+		ProgressToken jsontext.Value `json:"progressToken"`
+		Trace         text           `json:"traceparent"`
+	} `json:"_meta"`
+}
+
+func (j *mcpJudge) look(l *capture.Look) {
+	if l.Row.Kind == capture.RowClose {
+		j.talks.drop(l.Row.Conn)
+		return
+	}
+	m := l.Message
+	if m == nil {
+		return
+	}
+	t := j.talks[talkOf(l.Row)]
+	if t == nil && l.Row.Session != "" {
+		t = j.talks[talk{conn: l.Row.Conn}] // what was known before the session had its name
+	}
+	if !m.Request {
+		j.response(l, t)
+		return
+	}
+	var p mcpParams
+	decode(m.Params, &p)
+	if t == nil {
+		if !j.recognises(m.Method, &p) {
+			return
+		}
+		t = &mcpTalk{ids: map[idKey]capture.Ref{}, progress: map[string]float64{}}
+		j.talks.set(talkOf(l.Row), t)
+	}
+	version := t.version
+	if v := mcp.ParseVersion(string(p.Meta.Version)); v != 0 {
+		version = v // stateless: each request says it
+	}
+	if version != 0 {
+		l.Row.Version = version.String()
+	}
+	j.describe(l, t, &p)
+	if m.Bad != nil {
+		return
+	}
+	j.ids(l, t, version)
+	if l.Row.Ref.Member > 0 && version != 0 && !version.HasBatches() {
+		l.Broken("mcp-batch", fmt.Sprintf("revision %s has no batches", version))
+	}
+	if l.Request != nil && l.Row.Dir == capture.Out {
+		j.headers(l, version, &p)
+	}
+	if version != 0 && m.Method != mcp.MethodInitialize {
+		checkParams(l, mcpSchema(version), m.Method)
+	}
+}
+
+// recognises reports whether a message begins a conversation of MCP.
+func (j *mcpJudge) recognises(method string, p *mcpParams) bool {
+	if p.Meta.Version != "" {
+		return true
+	}
+	if method == mcp.MethodInitialize {
+		return p.ProtocolVersion != "" && p.ClientInfo.Name != "" // the language servers' has neither
+	}
+	for _, m := range mcpOnly {
+		if m == method {
+			return true
+		}
+	}
+	return false
+}
+
+// describe says what the message is about and where it belongs.
+func (j *mcpJudge) describe(l *capture.Look, t *mcpTalk, p *mcpParams) {
+	l.Row.Name = firstOf(p.Name, p.URI, p.TaskID)
+	if trace := traceOf(p.Meta.Trace); trace != "" {
+		l.Row.Trace = trace
+	}
+	if len(p.Meta.ProgressToken) > 0 {
+		l.Token(string(p.Meta.ProgressToken))
+		delete(t.progress, string(p.Meta.ProgressToken))
+	}
+	switch l.Row.Method {
+	case mcp.MethodInitialize:
+		l.Row.Name, l.Row.Brief = short(p.ClientInfo.Name), short(p.ProtocolVersion)
+	case mcp.NotifyProgress:
+		l.Row.Progress, l.Row.Total, l.Row.Brief = float64(p.Progress), float64(p.Total), short(p.Message)
+		token := string(p.ProgressToken)
+		if !l.Tie(token) {
+			l.Doubt("mcp-progress", "progress about no request that is open")
+			return
+		}
+		if before, known := t.progress[token]; known && float64(p.Progress) <= before {
+			l.Broken("mcp-progress", "progress must grow with each notification")
+		}
+		if len(t.progress) < maxIDs {
+			t.progress[token] = float64(p.Progress)
+		}
+	case mcp.NotifyCancelled:
+		l.Row.Brief = short(p.Reason)
+		l.Cancel(string(p.RequestID), true)
+	case mcp.NotifyMessage, mcp.MethodElicit:
+		l.Row.Brief = short(p.Message)
+	}
+}
+
+// ids: a request's must be new in its session, and not null (MCP 2025-11-25, Base Protocol, Requests).
+func (j *mcpJudge) ids(l *capture.Look, t *mcpTalk, version mcp.Version) {
+	if l.Row.Kind != capture.RowRequest {
+		return
+	}
+	if l.Row.ID == "null" {
+		l.Broken("mcp-id-null", "an id must not be null in MCP")
+		return
+	}
+	if l.Request != nil && l.Row.Session == "" || version != 0 && version.Modern() {
+		return // no session: each request is by itself
+	}
+	k := idKey{l.Row.Dir, l.Row.ID}
+	if before, used := t.ids[k]; used {
+		l.Broken("mcp-id-used", fmt.Sprintf("id %s was that of #%s in this session", short(l.Row.ID), before))
+	} else if len(t.ids) < maxIDs {
+		t.ids[k] = l.Row.Ref
+	}
+}
+
+// headers must say what the body says (MCP 2026-07-28, Transports, Standard Headers; before that, only the version).
+func (j *mcpJudge) headers(l *capture.Look, version mcp.Version, p *mcpParams) {
+	if version == 0 || l.HTTPMethod != "POST" {
+		return
+	}
+	if got := l.Request.Get(mcp.HeaderProtocolVersion); version.HasVersionHeader() && got != version.String() && l.Row.Method != mcp.MethodInitialize {
+		switch {
+		case got != "":
+			l.Broken("mcp-header", fmt.Sprintf("MCP-Protocol-Version says %s, the conversation is in %s", short(got), version))
+		case version.Modern():
+			l.Broken("mcp-header", "MCP-Protocol-Version is missing")
+		default:
+			l.Doubt("mcp-header", "MCP-Protocol-Version is missing")
+		}
+	}
+	if !version.Modern() || l.Row.Kind != capture.RowRequest {
+		return
+	}
+	header(l, mcp.HeaderMethod, l.Row.Method)
+	switch l.Row.Method {
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
+		header(l, mcp.HeaderName, string(p.Name))
+	case mcp.MethodResourcesRead:
+		header(l, mcp.HeaderName, string(p.URI))
+	}
+}
+
+func (j *mcpJudge) response(l *capture.Look, t *mcpTalk) {
+	if t == nil || l.Call == nil || l.Message.Bad != nil || l.Message.Error != nil {
+		return
+	}
+	var r struct {
+		ProtocolVersion text `json:"protocolVersion"`
+		IsError         bool `json:"isError"`
+		ServerInfo      struct {
+			Name text `json:"name"`
+		} `json:"serverInfo"`
+		Content []struct {
+			Text text `json:"text"`
+		} `json:"content"`
+	}
+	decode(l.Message.Result, &r)
+	version := mcp.ParseVersion(l.Call.Version)
+	switch {
+	case l.Call.Method == mcp.MethodInitialize:
+		if v := mcp.ParseVersion(string(r.ProtocolVersion)); v != 0 {
+			t.version, version = v, v
+			if l.Row.Session != "" { // the answer named it
+				j.talks.set(talkOf(l.Row), &mcpTalk{version: v, ids: map[idKey]capture.Ref{{l.Call.Dir, l.Call.ID}: l.Call.Ref}, progress: map[string]float64{}})
+			}
+		} else {
+			l.Broken("mcp-version", "the server answers with a revision that nobody knows: "+short(r.ProtocolVersion))
+		}
+		l.Row.Brief = strings.TrimSpace(short(r.ServerInfo.Name) + " " + short(r.ProtocolVersion))
+	case r.IsError:
+		l.Row.Brief = "tool error"
+		if len(r.Content) > 0 {
+			l.Row.Brief = "tool error: " + short(r.Content[0].Text)
+		}
+	case len(r.Content) > 0:
+		l.Row.Brief = short(r.Content[0].Text)
+	}
+	if version != 0 {
+		l.Row.Version, l.Call.Version = version.String(), version.String()
+		checkResult(l, mcpSchema(version), l.Call.Method)
+	}
+}
+
+// header holds a header against what the body says.
+func header(l *capture.Look, name, want string) {
+	values := l.Request.Values(name)
+	if len(values) == 0 {
+		l.Broken("mcp-header", name+" is missing")
+		return
+	}
+	got, err := mcp.DecodeHeader(values[0])
+	if err != nil || len(values) > 1 || got != want {
+		l.Broken("mcp-header", fmt.Sprintf("%s says %s, the body %s", name, short(values[0]), short(want)))
+	}
+}

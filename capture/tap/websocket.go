@@ -1,0 +1,175 @@
+package tap
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// frames reads one direction of a WebSocket (RFC 6455, section 5) as it passes.
+type frames struct {
+	s    sink
+	head []byte
+	want int // bytes of the head, once that is known
+
+	left       uint64 // of this frame's payload
+	mask       [4]byte
+	masked     bool
+	at         int // in the mask
+	opcode     byte
+	fin        bool
+	message    kept // of all frames so far
+	text       bool
+	compressed bool
+	control    []byte
+	window     []byte // the last 32 KiB that were inflated: the next message may point into it
+	lost       bool
+}
+
+const window = 32 << 10
+
+func (f *frames) take(p []byte) {
+	for len(p) > 0 && !f.lost {
+		if f.left == 0 {
+			p = f.header(p)
+			continue
+		}
+		n := int(min(f.left, uint64(len(p))))
+		f.data(p[:n])
+		f.left -= uint64(n)
+		p = p[n:]
+		if f.left == 0 {
+			f.frame()
+		}
+	}
+}
+
+// header takes bytes of a frame's header.
+func (f *frames) header(p []byte) []byte {
+	for len(p) > 0 {
+		f.head = append(f.head, p[0])
+		p = p[1:]
+		if len(f.head) < 2 {
+			continue
+		}
+		if len(f.head) == 2 {
+			f.want = 2
+			switch f.head[1] & 0x7f {
+			case 126:
+				f.want += 2
+			case 127:
+				f.want += 8
+			}
+			if f.head[1]&0x80 != 0 {
+				f.want += 4
+			}
+		}
+		if len(f.head) == f.want {
+			f.begin()
+			return p
+		}
+	}
+	return p
+}
+
+func (f *frames) begin() {
+	h := f.head
+	f.head = f.head[:0]
+	f.fin, f.opcode = h[0]&0x80 != 0, h[0]&0x0f
+	length := uint64(h[1] & 0x7f)
+	rest := h[2:]
+	switch length {
+	case 126:
+		length = uint64(binary.BigEndian.Uint16(rest))
+		rest = rest[2:]
+	case 127:
+		length = binary.BigEndian.Uint64(rest)
+		rest = rest[8:]
+	}
+	f.masked, f.at = h[1]&0x80 != 0, 0
+	if f.masked {
+		copy(f.mask[:], rest)
+	}
+	f.control = f.control[:0]
+	switch f.opcode {
+	case 1, 2:
+		f.message.reset()
+		f.text, f.compressed = f.opcode == 1, h[0]&0x40 != 0
+	case 0, 8, 9, 10:
+	default:
+		f.lost = true
+		f.s.junk(h, "no WebSocket frame; what follows is not read")
+		return
+	}
+	if f.left = length; length == 0 {
+		f.frame()
+	}
+}
+
+// data takes bytes of a frame's payload. The bytes are unmasked in a copy.
+func (f *frames) data(p []byte) {
+	if f.masked {
+		plain := make([]byte, len(p))
+		for i, c := range p {
+			plain[i] = c ^ f.mask[f.at&3]
+			f.at++
+		}
+		p = plain
+	}
+	if f.opcode >= 8 {
+		f.control = append(f.control, p[:min(len(p), 125)]...)
+		return
+	}
+	f.message.add(p)
+}
+
+// frame ends a frame.
+func (f *frames) frame() {
+	if f.opcode == 8 {
+		if len(f.control) > 2 {
+			f.s.junk(f.control[2:], fmt.Sprintf("closed with %d", binary.BigEndian.Uint16(f.control)))
+		}
+		return
+	}
+	if f.opcode > 8 || !f.fin {
+		return
+	}
+	data, size := f.message.buf, f.message.size
+	if f.compressed && size == len(data) {
+		plain, err := f.inflate(data)
+		if err != nil {
+			f.s.junk(data[:min(len(data), maxOther)], "a compressed message that cannot be read: "+err.Error())
+			return
+		}
+		data, size = plain, len(plain)
+	}
+	if !f.text {
+		f.s.junk(data[:min(len(data), maxOther)], fmt.Sprintf("a binary message of %d bytes", size))
+		return
+	}
+	f.s.payload(data, size)
+}
+
+// inflate undoes permessage-deflate (RFC 7692, section 7.2.2).
+func (f *frames) inflate(data []byte) ([]byte, error) {
+	src := io.MultiReader(bytes.NewReader(data), bytes.NewReader([]byte("\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
+	r := flate.NewReaderDict(src, f.window)
+	defer r.Close()
+	plain, err := io.ReadAll(io.LimitReader(r, maxKept))
+	if err != nil {
+		return nil, err
+	}
+	f.window = append(f.window, plain...)
+	if len(f.window) > window {
+		f.window = bytes.Clone(f.window[len(f.window)-window:])
+	}
+	return plain, nil
+}
+
+func (f *frames) end() {
+	if f.left > 0 || len(f.head) > 0 {
+		f.s.junk(f.message.buf[:min(len(f.message.buf), maxOther)], "the connection ends inside a frame")
+	}
+}
