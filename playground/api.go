@@ -1,0 +1,260 @@
+package playground
+
+import (
+	"context"
+	"encoding/base64"
+	"unicode/utf8"
+
+	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+// addMethods makes the endpoint that the page speaks to. What may take as long as a person or a server does is open.
+func (p *Playground) addMethods() {
+	add := func(name string, h jsonrpc.Handler, mode ...jsonrpc.Mode) { p.mux.Add(name, h, mode...) }
+	add("hello", jsonrpc.Func(p.hello))
+	add("follow", jsonrpc.PeerFunc(p.follow), jsonrpc.Open)
+
+	add("targets/list", jsonrpc.Func(p.listTargets))
+	add("targets/open", jsonrpc.Func(p.apiOpen), jsonrpc.Open)
+	add("targets/close", jsonrpc.Func(p.apiClose), jsonrpc.Open)
+	add("targets/forget", jsonrpc.Func(p.apiForget), jsonrpc.Open)
+	add("targets/set", jsonrpc.Func(p.apiSet))
+	add("describe", jsonrpc.Func(p.describe), jsonrpc.Open)
+
+	add("send", jsonrpc.Func(p.apiSend), jsonrpc.Open)
+	add("resend", jsonrpc.Func(p.apiResend), jsonrpc.Open)
+	add("cancel", jsonrpc.Func(p.apiCancel), jsonrpc.Open)
+	add("answer", jsonrpc.Func(p.apiAnswer), jsonrpc.Open)
+	add("copy", jsonrpc.Func(p.apiCopy))
+	add("history/list", jsonrpc.Func(p.apiHistory))
+
+	add("wire/rows", jsonrpc.Func(p.wireRows))
+	add("wire/select", jsonrpc.Func(p.wireSelect))
+	add("wire/message", jsonrpc.Func(p.wireMessage))
+	add("wire/exchange", jsonrpc.Func(p.wireExchange))
+	add("wire/words", jsonrpc.Func(p.wireWords))
+	add("session/list", jsonrpc.Func(p.sessionList))
+	add("session/close", jsonrpc.Func(p.sessionClose))
+
+	add("config/list", jsonrpc.Func(p.configList))
+	add("config/read", jsonrpc.Func(p.configRead))
+	add("saved/list", jsonrpc.Func(p.savedList))
+	add("saved/save", jsonrpc.Func(p.savedSave))
+	add("saved/delete", jsonrpc.Func(p.savedDelete))
+	add("saved/run", jsonrpc.Func(p.savedRun), jsonrpc.Open)
+	add("lessons/list", jsonrpc.Func(p.lessonsList))
+	add("lessons/open", jsonrpc.Func(p.lessonsOpen))
+	add("lessons/close", jsonrpc.Func(p.lessonsClose))
+	add("lessons/check", jsonrpc.Func(p.lessonsCheck))
+
+}
+
+type none struct{}
+
+type helloResult struct {
+	Version   string         `json:"version"`
+	Targets   []targetView   `json:"targets"`
+	Questions []questionView `json:"questions"`
+	Lessons   []lessonHead   `json:"lessons"`
+	Saved     []string       `json:"saved"`
+	Config    *ConfigView    `json:"config,omitzero"`
+	Found     []ConfigView   `json:"found"`
+	Logs      []logView      `json:"logs"`
+	Limits    helloLimits    `json:"limits"`
+	Keys      []string       `json:"keys"`
+	Folder    string         `json:"folder"`
+}
+
+type helloLimits struct {
+	Message int `json:"message"`
+}
+
+func (p *Playground) hello(ctx context.Context, _ none) (helloResult, error) {
+	configs, _ := p.configList(ctx, none{}) // it has no error
+	lessons, _ := p.lessonsList(ctx, none{})
+	logs, _ := p.sessionList(ctx, none{})
+	saved := []string{}
+	if list, err := p.savedList(ctx, none{}); err == nil {
+		for _, c := range list.Calls {
+			saved = append(saved, c.Name)
+		}
+	}
+	h := helloResult{
+		Version: p.options.Version, Targets: p.targetViews(), Questions: p.questionViews(), Lessons: lessons.Lessons, Saved: saved,
+		Found: configs.Found, Logs: logs.Logs, Limits: helloLimits{maxMessage}, Keys: capture.FilterKeys, Folder: p.options.Folder,
+	}
+	if configs.File != "" {
+		h.Config = &configs.ConfigView
+	}
+	return h, nil
+}
+
+type targetsResult struct {
+	Targets []targetView `json:"targets"`
+}
+
+func (p *Playground) listTargets(context.Context, none) (targetsResult, error) {
+	return targetsResult{p.targetViews()}, nil
+}
+
+type targetName struct {
+	Target string `json:"target"`
+}
+
+type openParams struct {
+	Target    string        `json:"target,omitzero"`
+	Protocol  string        `json:"protocol,omitzero"`
+	Headers   []headerField `json:"headers,omitzero"`
+	Token     string        `json:"token,omitzero"`
+	Handshake *bool         `json:"handshake"`
+	Version   string        `json:"version,omitzero"`
+	Config    string        `json:"config,omitzero"` // of config/list or config/read
+	Name      string        `json:"name,omitzero"`   // of an entry in it
+}
+
+type targetResult struct {
+	Target targetView `json:"target"`
+}
+
+func (p *Playground) apiOpen(ctx context.Context, in openParams) (targetResult, error) {
+	header, err := headerOf(in.Headers)
+	if err != nil {
+		return targetResult{}, err
+	}
+	var t *target
+	if in.Config != "" {
+		t, err = p.fromConfig(in.Config, in.Name)
+	} else {
+		t, err = p.find(in.Target, in.Protocol)
+	}
+	if err != nil {
+		return targetResult{}, err
+	}
+	p.mu.Lock()
+	if header != nil {
+		t.Header = header
+	}
+	if in.Token != "" {
+		t.Token = in.Token
+	}
+	if in.Protocol != "" && t.From == FromPage {
+		t.Protocol = in.Protocol
+	}
+	p.mu.Unlock()
+	o := openOptions{version: in.Version, silent: in.Handshake != nil && !*in.Handshake}
+	if _, err := p.openTarget(ctx, t, o); err != nil {
+		return targetResult{}, err
+	}
+	return p.view(t), nil
+}
+
+func (p *Playground) view(t *target) targetResult {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return targetResult{t.viewLocked()}
+}
+
+func (p *Playground) apiClose(_ context.Context, in targetName) (none, error) {
+	p.closeTarget(in.Target)
+	return none{}, nil
+}
+
+func (p *Playground) apiForget(_ context.Context, in targetName) (none, error) {
+	p.mu.Lock()
+	t := p.targets[in.Target]
+	if t == nil || t.From != FromPage {
+		p.mu.Unlock()
+		return none{}, badParam("/target", "only what was added here can be forgotten")
+	}
+	p.mu.Unlock()
+	p.closeTarget(in.Target)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.targets[in.Target] == t {
+		delete(p.targets, in.Target)
+		p.order = deleteFunc(p.order, func(name string) bool { return name == in.Target })
+	}
+	p.tellLocked()
+	return none{}, nil
+}
+
+type setParams struct {
+	Target  string         `json:"target"`
+	Headers *[]headerField `json:"headers"`
+	Token   *string        `json:"token"`
+	Auto    *[]string      `json:"auto"`
+	Roots   *[]jsonrpc.Raw `json:"roots"`
+}
+
+func (p *Playground) apiSet(_ context.Context, in setParams) (targetResult, error) {
+	t, err := p.find(in.Target, "")
+	if err != nil {
+		return targetResult{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if in.Headers != nil {
+		header, err := headerOf(*in.Headers)
+		if err != nil {
+			return targetResult{}, err
+		}
+		t.Header = header
+	}
+	if in.Token != nil {
+		t.Token = *in.Token
+	}
+	if in.Auto != nil {
+		t.auto = *in.Auto
+	}
+	if in.Roots != nil {
+		t.roots = nil
+		for _, r := range *in.Roots {
+			t.roots = append(t.roots, r.Clone())
+		}
+	}
+	if l := t.link; l != nil {
+		l.mu.Lock()
+		l.spec.Header, l.spec.Token = t.Header, t.Token
+		l.mu.Unlock()
+	}
+	p.tellLocked()
+	return targetResult{t.viewLocked()}, nil
+}
+
+// A bytesParam is bytes as the page has them: as text, or in base64 when they are no text.
+type bytesParam struct {
+	Text   string `json:"text,omitzero"`
+	Base64 []byte `json:"base64,omitzero"`
+}
+
+func (b *bytesParam) bytes() []byte {
+	if b.Base64 != nil {
+		return b.Base64
+	}
+	return []byte(b.Text)
+}
+
+// textOrBase64 is the other way round.
+func textOrBase64(payload []byte) (text, encoded string) {
+	if utf8.Valid(payload) {
+		return string(payload), ""
+	}
+	return "", base64.StdEncoding.EncodeToString(payload)
+}
+
+// followParams say which rows the page has already.
+type followParams struct {
+	Since int64  `json:"since,omitzero"`
+	Log   string `json:"log,omitzero"`
+}
+
+type followResult struct {
+	Next int64 `json:"next"`
+}
+
+// isExec reports whether a target would start a program.
+func isExec(t parley.Target) bool {
+	return len(t.Argv) > 0 || t.Scheme == "exec" || t.Scheme == "stdio"
+}

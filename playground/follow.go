@@ -1,0 +1,151 @@
+package playground
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/jsonrpc"
+)
+
+const (
+	pageRows = 1000                  // rows in one notification
+	breath   = 50 * time.Millisecond // how long changes other than rows may gather
+)
+
+// follow tells the page what is new: rows of the wire, targets, questions, lessons. It ends with the request, or with the
+// recording.
+func (p *Playground) follow(ctx context.Context, page jsonrpc.Peer, in followParams) (followResult, error) {
+	log, err := p.log(in.Log)
+	if err != nil {
+		return followResult{}, err
+	}
+	name := orDefault(in.Log, "live")
+	if name != "live" {
+		next, err := p.followRows(ctx, page, log, name, in.Since)
+		return followResult{next}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		p.followState(ctx, page)
+	}()
+	next, err := p.followRows(ctx, page, log, name, in.Since)
+	cancel()
+	<-done
+	if p.ctx.Err() != nil {
+		err = nil // the program ends
+	}
+	return followResult{next}, err
+}
+
+func (p *Playground) followRows(ctx context.Context, page jsonrpc.Peer, log *capture.Log, name string, since int64) (int64, error) {
+	for first := true; ; first = false {
+		changes := log.Since(since, pageRows)
+		if len(changes.Rows) > 0 || changes.Reset || first {
+			if err := page.Notify(ctx, "rows", rowsMessage(log, name, &changes)); err != nil {
+				return since, err
+			}
+		}
+		since = changes.Next
+		if changes.More {
+			continue
+		}
+		err := log.Wait(ctx, since)
+		if errors.Is(err, capture.ErrGone) {
+			return since, nil
+		}
+		if err != nil {
+			return since, err
+		}
+	}
+}
+
+// rowsMessage is the params of "rows".
+func rowsMessage(log *capture.Log, name string, page *capture.Page) jsonrpc.Raw {
+	dst := append(make([]byte, 0, 256+320*len(page.Rows)), `{"log":`...)
+	dst = strconv.AppendQuote(dst, name) // a name of ours
+	dst = append(dst, `,"rows":`...)
+	dst = appendRows(dst, page.Rows)
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{{"next", page.Next}, {"total", int64(log.Len())}, {"memory", log.Memory()}, {"lost", log.Lost()}} {
+		dst = append(append(append(dst, `,"`...), n.name...), `":`...)
+		dst = strconv.AppendInt(dst, n.value, 10)
+	}
+	if page.Reset {
+		dst = append(dst, `,"reset":true`...)
+	}
+	return append(dst, '}')
+}
+
+func appendRows(dst []byte, rows []capture.Row) []byte {
+	dst = append(dst, '[')
+	for i := range rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst, _ = rows[i].AppendJSON(dst) // it has no error
+	}
+	return append(dst, ']')
+}
+
+// followState tells what changes beside the wire: each list whole, when it is another than before.
+func (p *Playground) followState(ctx context.Context, page jsonrpc.Peer) {
+	said := make(map[string][]byte)
+	for {
+		p.mu.Lock()
+		changed := p.changed
+		p.mu.Unlock()
+		for _, m := range p.state() {
+			text := raw(m.params)
+			if bytes.Equal(said[m.method], text) {
+				continue
+			}
+			said[m.method] = text
+			if page.Notify(ctx, m.method, text) != nil {
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(breath):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+type message struct {
+	method string
+	params any
+}
+
+func (p *Playground) state() []message {
+	list := []message{
+		{"targets", targetsResult{p.targetViews()}},
+		{"questions", map[string][]questionView{"questions": p.questionViews()}},
+	}
+	if progress, ok := p.progress(); ok {
+		list = append(list, message{"lesson", progress})
+	}
+	p.mu.Lock()
+	file := p.file
+	p.mu.Unlock()
+	if file != nil {
+		list = append(list, message{"config", file})
+	}
+	return list
+}
