@@ -77,8 +77,8 @@ func Dial(ctx context.Context, members map[string]Member, o *DialOptions) (*Team
 			d := &dialing{o: &options, name: names[0], m: members[names[0]]}
 			w, err := d.open(one)
 			if err != nil {
-				err = fmt.Errorf("%s: %w", d.m.where(), err)
-				options.Report(strings.Join(names, ", ")+" cannot be reached", err)
+				options.Report(strings.Join(names, ", ")+" cannot be reached", fmt.Errorf("%s: %w", d.m.where(), err))
+				err = &StepError{Kind: KindUnreachable, Text: d.m.where() + ": " + err.Error()} // a handshake without an answer too
 				w = &Worker{Agents: &agent.Client{Link: away{err}}, Peer: awayPeer{err}}
 			}
 			only := ""
@@ -228,7 +228,10 @@ func (d *dialing) methods(ctx context.Context) (*Worker, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn := d.dialer().Converse(context.WithoutCancel(ctx), t, jsonrpc.Version2)
+		conn := jsonrpc.NewConn(t)
+		conn.Quiet = true // programs print other things too
+		conn.Limits, conn.Cancellation = d.dialer().Limits, jsonrpc.CancelRequest
+		conn.Start(context.WithoutCancel(ctx))
 		return &Worker{Peer: conn, Close: conn.Close}, nil
 	}
 	t, err := parley.ParseTarget(d.m.Target)

@@ -92,6 +92,12 @@ func (l *memoryLog) add(line string) {
 	}
 }
 
+func (l *memoryLog) count(line string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines[line]
+}
+
 // wait returns when a line stands in the log so often, or says that it does not.
 func (l *memoryLog) wait(t *testing.T, line string, times int) {
 	t.Helper()
