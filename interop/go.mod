@@ -5,6 +5,8 @@ go 1.26.0
 replace github.com/da1ed7bb/parley => ../
 
 require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.22.1
 	github.com/coder/acp-go-sdk v0.13.5
 	github.com/coder/websocket v1.8.15
 	github.com/creachadair/jrpc2 v1.3.6
