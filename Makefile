@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 BENCH    ?= .
 COUNT    ?= 1
 
-.PHONY: help setup build run generate tidy lint race fuzz microbench bench bench-full bench-check bench-size interop tck cross test test-long clean
+.PHONY: help setup build run generate tidy lint race fuzz microbench bench bench-full bench-check bench-size interop page tck cross test test-long clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -60,7 +60,10 @@ bench-size: ## how large a TCP client is, and on small systems
 	cd bench && go run ./size
 
 interop: ## our ends against other people's programs
-	cd interop && go test -race -count=1 -timeout 12m ./...
+	cd interop && go test -race -count=1 -timeout 12m $$(go list ./... | grep -v '/interop/page$$')
+
+page: ## the page: built again without a difference, its own tests, Chromium on it
+	scripts/page
 
 tck: ## the A2A conformance kit; TCK is a checkout of github.com/a2aproject/a2a-tck
 	interop/a2a/tck.sh '$(TCK)'
@@ -68,7 +71,7 @@ tck: ## the A2A conformance kit; TCK is a checkout of github.com/a2aproject/a2a-
 cross: ## the code compiles for the other systems too
 	scripts/cross
 
-test: setup generate tidy lint race fuzz cross interop ## everything that CI runs
+test: setup generate tidy lint race fuzz cross interop page ## everything that CI runs
 
 test-long: setup ## race tests five times, each fuzz target for five minutes
 	$(MAKE) race COUNT=5
