@@ -58,11 +58,12 @@ var mayImport = map[string][]string{
 	"a2a/a2ahttp": {"internal/x/...", "jsonrpc", "a2a", "store", "transport/..."},
 
 	// Over all protocols.
-	"config":       underAgents(),
-	"agent":        {"internal/x/...", "jsonrpc"}, // the seam alone
-	"agent/...":    underAgents("agent"),          // one protocol to it, each
-	"capture/lens": underAgents(),
-	"capture/tap":  {"internal/x/...", "jsonrpc", "capture"},
+	"config":         underAgents(),
+	"agent":          {"internal/x/...", "jsonrpc"}, // the seam alone
+	"agent/...":      underAgents("agent"),          // one protocol to it, each
+	"capture/lens":   underAgents(),
+	"capture/tap":    {"internal/x/...", "jsonrpc", "capture"},
+	"capture/replay": {"internal/x/...", "jsonrpc", "capture"},
 
 	// Programs as packages.
 	"gateway":      underAgents("agent/...", "capture/...", "config"),

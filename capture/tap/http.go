@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -36,6 +37,7 @@ type exchange struct {
 	x       *capture.Exchange
 	request *http.Request
 	json    bool // the request has a JSON body, so the response is one, too
+	stream  bool // the response is an event stream, which may end at any time
 }
 
 // A half reads one direction of a talk.
@@ -200,6 +202,9 @@ func (h *half) beginResponse(head []byte) {
 		length = 0
 	}
 	h.body = newBody(resp.Header, length, resp.TransferEncoding, !none)
+	h.t.mu.Lock()
+	x.stream = h.body.stream
+	h.t.mu.Unlock()
 	h.body.sink = &bodySink{x: x.x, dir: capture.In, json: x.json && isJSON(resp.Header), refused: resp.StatusCode >= 400}
 	if h.body.done {
 		h.finish(nil)
@@ -245,16 +250,26 @@ func (h *half) end() {
 		h.body.done = true
 		h.finish(nil)
 	case h.body != nil:
-		h.finish(io.ErrUnexpectedEOF)
+		if h.response && h.body.stream {
+			h.finish(nil)
+			return
+		}
+		h.finish(errCut)
 	}
 }
+
+var errCut = errors.New("the connection ended inside it")
 
 // cut ends the exchanges that never had a whole response.
 func (t *talk) cut() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, x := range t.waiting {
-		x.x.End(io.ErrUnexpectedEOF)
+		if x.stream {
+			x.x.End(nil)
+			continue
+		}
+		x.x.End(errCut)
 	}
 	t.waiting = nil
 	if t.socket != nil {

@@ -101,7 +101,9 @@ func lineOf(r *capture.Row, p palette) string {
 		what, note = fmt.Sprintf("batch of %d", r.Members), ""
 	case capture.RowHTTP:
 		note = fmt.Sprintf("HTTP %d", r.Code)
-	case capture.RowJunk, capture.RowLost, capture.RowClose:
+	case capture.RowOpen:
+		what, note = r.Kind, r.Target
+	case capture.RowJunk, capture.RowLost, capture.RowClose, capture.RowStderr:
 		what, note = r.Kind, r.Brief
 	}
 	if r.State == capture.StateUnanswered || r.State == capture.StateFailed && r.Kind == capture.RowRequest {
