@@ -45,9 +45,6 @@ func (x *run) leaf(ctx context.Context, s *Step, in *vars, clk *clock, rep *Repo
 	err := x.leafErr(ctx, s, in, clk, rep)
 	if err != nil {
 		rep.State, rep.Error = failure(ctx, err)
-		if errors.Is(err, errStuck) {
-			rep.Error = &StepError{Kind: KindStuck, Text: rep.Error.Text + ", and it does not stop"}
-		}
 	}
 	told := *rep
 	told.Ms = now().Sub(rep.Started).Milliseconds()
@@ -75,7 +72,12 @@ func (x *run) leafErr(ctx context.Context, s *Step, in *vars, clk *clock, rep *R
 		c := &caller{x: x, rep: rep, clk: clk}
 		attempt, cancel := context.WithCancelCause(ctx)
 		c.cancel = cancel
-		res, err := within(attempt, func() (*agent.Result, error) { return do(attempt, c) })
+		patience := settle
+		if talk != nil {
+			patience = grace // the next one in the conversation comes after its last word
+		}
+		res, err := x.call(attempt, patience, rep, func() (*agent.Result, error) { return do(attempt, c) })
+		c.leave()
 		cancel(nil)
 		remote, cause := c.end(nil)
 		rep.Remote = or(remote, rep.Remote)
@@ -107,6 +109,70 @@ func (x *run) leafErr(ctx context.Context, s *Step, in *vars, clk *clock, rep *R
 	}
 }
 
+// How long somebody who was cancelled has to come to an end: settle before its step ends without it, and grace in all before the run
+// does. An agent elsewhere has [agent.LastWord] for its last word.
+const (
+	settle = 250 * time.Millisecond
+	grace  = agent.LastWord + time.Second
+)
+
+// A straggler is a call whose step has ended before it.
+type straggler struct {
+	rep   *Report
+	ended <-chan struct{}
+	until time.Time
+}
+
+// call waits for f, and for no longer than patience after ctx has ended. f then comes to its end on its own, which the run waits for.
+func (x *run) call(ctx context.Context, patience time.Duration, rep *Report, f func() (*agent.Result, error)) (*agent.Result, error) {
+	var (
+		res   *agent.Result
+		err   error
+		ended = make(chan struct{})
+	)
+	go func() {
+		defer close(ended)
+		res, err = f()
+	}()
+	select {
+	case <-ended:
+		return res, err
+	case <-ctx.Done():
+	}
+	until := time.Now().Add(grace)
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-ended:
+		return res, err
+	case <-late.C:
+	}
+	x.mu.Lock()
+	x.stragglers = append(x.stragglers, straggler{rep, ended, until})
+	x.mu.Unlock()
+	return nil, context.Cause(ctx)
+}
+
+// settle waits for calls whose steps have ended before them. One that does not stop is left behind, and its report says so.
+func (x *run) settle() {
+	x.mu.Lock()
+	all := x.stragglers
+	x.mu.Unlock()
+	for _, s := range all {
+		late := time.NewTimer(time.Until(s.until))
+		select {
+		case <-s.ended:
+		case <-late.C:
+			text := "it does not stop"
+			if s.rep.Error != nil {
+				text = s.rep.Error.Text + ", and " + text
+			}
+			s.rep.Error = &StepError{Kind: KindStuck, Text: text}
+		}
+		late.Stop()
+	}
+}
+
 // again reports whether an error may be gone the next time.
 func again(err error) bool {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
@@ -122,7 +188,7 @@ func again(err error) bool {
 	if _, ok := errors.AsType[*StepError](err); ok {
 		return false
 	}
-	return !errors.Is(err, agent.ErrNoAnswer) && !errors.Is(err, agent.ErrLater) && !errors.Is(err, agent.ErrUnknownAgent) && !errors.Is(err, errStuck)
+	return !errors.Is(err, agent.ErrNoAnswer) && !errors.Is(err, agent.ErrLater) && !errors.Is(err, agent.ErrUnknownAgent)
 }
 
 // accept takes over a result.
@@ -380,6 +446,7 @@ type caller struct {
 	questions int
 	remote    string
 	open      string // a question that nobody answered
+	left      bool   // the step has ended
 	cause     error  // why this side ended it
 }
 
@@ -401,8 +468,24 @@ func (c *caller) end(err error) (remote string, cause error) {
 	return c.remote, c.cause
 }
 
+// leave says that the step has ended: nothing of it is told or asked any more.
+func (c *caller) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = true
+}
+
+func (c *caller) hasLeft() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left
+}
+
 // Tell implements [agent.Caller].
 func (c *caller) Tell(ctx context.Context, e agent.Event) error {
+	if c.hasLeft() {
+		return agent.ErrCancelled
+	}
 	told := Event{Path: c.rep.Path, Member: c.rep.Member}
 	switch e.Kind {
 	case agent.EventStarted:
@@ -445,7 +528,7 @@ func (c *caller) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, err
 // ask puts the question to the person, after those of other branches, and stops the clocks meanwhile.
 func (c *caller) ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	x := c.x
-	if x.r.Ask == nil {
+	if x.r.Ask == nil || c.hasLeft() {
 		return nil, agent.ErrNoAnswer
 	}
 	c.mu.Lock()

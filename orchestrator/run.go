@@ -92,6 +92,7 @@ func (r *Runner) RunAs(ctx context.Context, id string, p *Plan, input map[string
 		return nil, errors.Join(err, x.journal.end(ctx, &Report{State: Failed}))
 	}
 	x.whole(ctx, given, report)
+	x.settle()
 	report.Ms = time.Since(begun).Milliseconds()
 	told := *report
 	told.Steps, told.Output = nil, nil
@@ -193,9 +194,10 @@ type run struct {
 	cancel context.CancelCauseFunc
 	asking chan struct{} // holds one while a person is asked
 
-	mu       sync.Mutex // guards what follows, and keeps events in order
-	journal  *journal
-	sessions map[string]*session
+	mu         sync.Mutex // guards what follows, and keeps events in order
+	journal    *journal
+	sessions   map[string]*session
+	stragglers []straggler
 }
 
 func (x *run) complain(what string, err error) {

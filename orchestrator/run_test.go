@@ -470,6 +470,50 @@ c timed_out (timeout: the 1m0s it had are over)
 	})
 }
 
+// Who does not hear that it is cancelled holds up nobody: its step ends at its time, the others go on, and only the end of the run waits
+// for its last word, for some seconds. What it says then is not told.
+func TestDeafMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var when []string
+		begun := time.Now()
+		r := &Runner{
+			Team: local(map[string]func(context.Context, *agent.Run) error{
+				"echo": echo, "deaf": func(_ context.Context, r *agent.Run) error {
+					time.Sleep(4 * time.Second)
+					if err := r.Say(context.Background(), "too late"); err == nil {
+						t.Error("what is said too late is taken")
+					}
+					return nil
+				},
+			}),
+			OnEvent: func(e Event) {
+				if e.Kind == EventEnded || e.Kind == EventOutput || e.Kind == EventRunEnded {
+					when = append(when, fmt.Sprint(time.Since(begun), " ", e.Kind, " ", e.Path))
+				}
+			},
+		}
+		do(t, r, `
+steps:
+  - {id: a, agent: deaf, prompt: x, timeout: 1s, optional: true}
+  - {id: p, join: any, parallel: [{id: b, agent: deaf, prompt: x}, {id: c, agent: echo, prompt: x}]}
+  - {id: d, agent: echo, prompt: x}
+`, nil, 1250*time.Millisecond+4*time.Second, `
+plan ok
+a timed_out (timeout: the 1s it had are over)
+p ok
+p/b cancelled (cancelled: the others were done without it)
+p/c ok "x"
+d ok "x"
+`)
+		want := []string{
+			"1.25s ended a", "1.25s output p/c", "1.25s ended p/c", "1.5s ended p/b", "1.5s ended p", "1.5s output d", "1.5s ended d", "5.25s run_ended ",
+		}
+		if d := cmp.Diff(want, when); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+	})
+}
+
 // The caller cancels: what runs is cancelled, what is done is kept, what has not begun is skipped.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -174,11 +174,8 @@ func (t *Team) choose(skill string) (candidate, bool) {
 	return found[n%len(found)], true
 }
 
-// grace is how long somebody who was cancelled has to come to an end. An agent elsewhere has [agent.LastWord] for its last word.
-const grace = agent.LastWord + time.Second
-
 // errStuck says that a function does not return.
-var errStuck = errors.New("it was cancelled and does not stop")
+var errStuck = errors.New("it does not stop")
 
 // within calls f, and does not wait for it for longer than grace after ctx has ended. f then goes on for nobody.
 func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
