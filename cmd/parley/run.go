@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,7 @@ type planRun struct {
 	reach  reachFlags
 
 	check   bool
+	teams   string
 	schema  bool
 	data    string
 	state   string
@@ -74,6 +76,7 @@ func (a *app) runCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&r.check, "check", false, "say what is wrong with the plan, with line and column, and start nothing")
 	f.BoolVar(&r.schema, "schema", false, "print the JSON Schema of plans, for editors")
+	f.StringVar(&r.teams, "team", "", "`FILE` with a team: of its own, whose members join the plan's, or replace those of the same name")
 	f.StringVarP(&r.data, "data", "d", "", "input as one `JSON` object, @file or - for stdin")
 	f.StringArrayVar(&r.answers, "answer", nil, "answer what a step, a member or a form's field asks: `KEY=VALUE` or KEY:=JSON; repeatable")
 	f.BoolVar(&r.decline, "decline", false, "decline all questions")
@@ -137,8 +140,16 @@ func (r *planRun) run(ctx context.Context, words []string) error {
 		if len(words) > 1 {
 			return usagef("--check takes one plan and no input")
 		}
+		if r.teams != "" {
+			if err := r.join(plan); err != nil {
+				return err
+			}
+		}
 		fmt.Fprintf(r.app.stderr, "%s: ok\n", visible(words[0], 300))
 		return nil
+	}
+	if err := r.join(plan); err != nil {
+		return err
 	}
 	input, err := r.input(words[1:])
 	if err != nil {
@@ -183,6 +194,27 @@ func (a *app) readPlan(name string) (*orchestrator.Plan, error) {
 		return nil, usagef("%v", err)
 	}
 	return plan, nil
+}
+
+// join adds the members of --team to those of the plan, and looks whether all who are named are there.
+func (r *planRun) join(plan *orchestrator.Plan) error {
+	if r.teams != "" {
+		members, err := orchestrator.ReadTeam(r.teams)
+		if faults, ok := errors.AsType[*orchestrator.PlanError](err); ok {
+			return r.app.tellFaults(faults)
+		}
+		if err != nil {
+			return usagef("--team: %v", err)
+		}
+		if plan.Team == nil {
+			plan.Team = map[string]orchestrator.Member{}
+		}
+		maps.Copy(plan.Team, members)
+	}
+	if faults, ok := errors.AsType[*orchestrator.PlanError](plan.Check()); ok {
+		return r.app.tellFaults(faults)
+	}
+	return nil
 }
 
 // tellFaults says what is wrong with a plan: a line each and nothing in front, so that editors find the place.

@@ -186,7 +186,7 @@ func (a *app) showRun(ctx context.Context, p *printer, s *sqlite.Store, id strin
 }
 
 func (a *app) showEvents(ctx context.Context, p *printer, s *sqlite.Store, id string) error {
-	for e, err := range orchestrator.Follow(ctx, s, id, 0) {
+	for e, err := range orchestrator.Events(ctx, s, id, 0) {
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -128,9 +129,26 @@ func (n *node) find(path string) *node {
 		}
 		if next == nil {
 			next = &node{id: id, path: joinPath(at.path, id)}
-			at.steps = append(at.steps, next)
+			at.steps = slices.Insert(at.steps, at.placeOf(id), next)
 		}
 		at = next
+	}
+	return at
+}
+
+// placeOf is where a row comes among those beside it: at the end, but rounds and values by their number.
+func (n *node) placeOf(id string) int {
+	number, err := strconv.Atoi(id)
+	if err != nil {
+		return len(n.steps)
+	}
+	at := len(n.steps)
+	for at > 0 {
+		before, err := strconv.Atoi(n.steps[at-1].id)
+		if err != nil || before < number {
+			break
+		}
+		at--
 	}
 	return at
 }
@@ -178,7 +196,7 @@ func (t *tree) end(report *orchestrator.Report) {
 // settle marks what never began.
 func (n *node) settle() {
 	n.asking = false
-	if n.state == "" {
+	if n.state == "" && len(n.steps) == 0 {
 		n.state = orchestrator.Skipped
 	}
 	for _, child := range n.steps {
@@ -400,6 +418,31 @@ func (t *tree) fitting() []string {
 	return out[:min(len(out), room)]
 }
 
+// shown is the state of a row: of one that stands for no step of its own, such as a round of a loop, what those in it come to.
+func (n *node) shown() orchestrator.State {
+	if n.state != "" || len(n.steps) == 0 {
+		return n.state
+	}
+	all := map[orchestrator.State]int{}
+	for _, child := range n.steps {
+		all[child.shown()]++
+	}
+	for _, s := range []orchestrator.State{orchestrator.Running, orchestrator.Interrupted, orchestrator.Failed, orchestrator.TimedOut, orchestrator.Cancelled} {
+		if all[s] > 0 {
+			return s
+		}
+	}
+	switch {
+	case all[""] == len(n.steps):
+		return ""
+	case all[""] > 0:
+		return orchestrator.Running
+	case all[orchestrator.OK] > 0:
+		return orchestrator.OK
+	}
+	return orchestrator.Skipped
+}
+
 // foldable is the first row whose steps are all done and still shown.
 func (n *node) foldable(folded map[*node]bool) *node {
 	for _, child := range n.steps {
@@ -409,21 +452,11 @@ func (n *node) foldable(folded map[*node]bool) *node {
 		if inner := child.foldable(folded); inner != nil {
 			return inner
 		}
-		if child.state != "" && child.state != orchestrator.Running || child.settled() {
+		if state := child.shown(); state != "" && state != orchestrator.Running {
 			return child
 		}
 	}
 	return nil
-}
-
-// settled reports whether all steps in a row that stands for no step of its own, such as a round of a loop, are done.
-func (n *node) settled() bool {
-	for _, child := range n.steps {
-		if child.state == "" && len(child.steps) == 0 || child.state == orchestrator.Running || !child.settled() {
-			return false
-		}
-	}
-	return len(n.steps) > 0 || n.state != ""
 }
 
 // rows draws the tree: in columns what, who, how long, and what it says.
@@ -473,14 +506,19 @@ func (t *tree) collect(n *node, prefix string, folded map[*node]bool, lines *[]t
 		if i == len(n.steps)-1 {
 			branch, below = "└─ ", "   "
 		}
-		l := treeLine{prefix: prefix + branch, mark: t.mark(child), what: t.what(child), who: visible(child.member, 40)}
+		name := ""
+		for child.kind == "" && len(child.steps) == 1 && !folded[child] { // a round of one step is one row
+			name += visible(child.id, 60) + "/"
+			child = child.steps[0]
+		}
+		l := treeLine{prefix: prefix + branch, mark: t.mark(child), what: name + t.what(child), who: visible(child.member, 40)}
 		switch {
 		case child.state == orchestrator.Running && !child.began.IsZero():
 			l.took = shortTime(time.Since(child.began))
 		case child.state != "" && child.state != orchestrator.Skipped && child.state != orchestrator.Running:
 			l.took = shortTime(child.took)
 		}
-		if len(child.steps) == 0 || child.state == orchestrator.Failed || child.state == orchestrator.TimedOut {
+		if len(child.steps) == 0 || child.state != orchestrator.OK && child.state != orchestrator.Running {
 			l.note = visible(child.note, 400)
 		}
 		if folded[child] {
@@ -528,30 +566,26 @@ func (t *tree) spinner() string { return spinner[t.tick%len(spinner)] }
 
 // mark is the sign of a state: a shape, so that it needs no colour.
 func (t *tree) mark(n *node) string {
-	p := t.palette
-	switch {
+	colour, sign := t.palette.faint, "−" // skipped
+	switch state := n.shown(); {
 	case n.asking:
-		return p.busy + "?" + p.end
-	case n.state == "" && n.settled():
-		return p.faint + "·" + p.end
-	case n.state == "":
-		return p.faint + "○" + p.end
+		colour, sign = t.palette.busy, "?"
+	case state == "":
+		sign = "○"
+	case state == orchestrator.Running:
+		colour, sign = t.palette.busy, t.spinner()
+	case state == orchestrator.OK:
+		colour, sign = t.palette.ok, "✓"
+	case state == orchestrator.Failed:
+		colour, sign = t.palette.bad, "✗"
+	case state == orchestrator.TimedOut:
+		colour, sign = t.palette.bad, "⧖"
+	case state == orchestrator.Cancelled:
+		sign = "⊘"
+	case state == orchestrator.Interrupted:
+		colour, sign = t.palette.bad, "!"
 	}
-	switch n.state {
-	case orchestrator.OK:
-		return p.ok + "✓" + p.end
-	case orchestrator.Failed:
-		return p.bad + "✗" + p.end
-	case orchestrator.TimedOut:
-		return p.bad + "⧖" + p.end
-	case orchestrator.Cancelled:
-		return p.faint + "⊘" + p.end
-	case orchestrator.Interrupted:
-		return p.bad + "!" + p.end
-	case orchestrator.Running:
-		return p.busy + t.spinner() + p.end
-	}
-	return p.faint + "−" + p.end
+	return colour + sign + t.palette.end
 }
 
 // shortTime is a duration in few letters.
