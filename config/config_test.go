@@ -1,0 +1,291 @@
+package config_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/da1ed7bb/parley/config"
+)
+
+// world is an environment without anything of this machine.
+func world(pairs ...string) *config.Options {
+	env := make(map[string]string)
+	for i := 0; i < len(pairs); i += 2 {
+		env[pairs[i]] = pairs[i+1]
+	}
+	return &config.Options{Lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+}
+
+func Example() {
+	file := config.Parse("mcp.json", []byte(`{
+  // what an MCP client has
+  "mcpServers": {
+    "notes": {"url": "https://n.example/mcp", "headers": {"Authorization": "Bearer ${NOTES_TOKEN}"}},
+    "files": {"command": "npx", "args": ["-y", "files", "${ROOT:-/tmp}"],},
+  },
+}`), &config.Options{Lookup: func(string) (string, bool) { return "", false }})
+	for _, e := range file.Entries {
+		fmt.Printf("%s %s %q %q\n", e.Name, e.Protocol, e.Show, e.Problem)
+	}
+	fmt.Println(file.Problems[0])
+	// Output:
+	// notes mcp "https://n.example/mcp" "NOTES_TOKEN is not set"
+	// files mcp "npx -y files /tmp" ""
+	// 4:76: mcpServers.notes.headers.Authorization: NOTES_TOKEN is not set
+}
+
+func TestShapes(t *testing.T) {
+	for _, c := range []struct{ name, file, text, want string }{
+		{"Claude Desktop", "c.json", `{"mcpServers":{"n":{"command":"npx","args":["-y","pkg"],"env":{"K":"v"}}}}`, "n mcp npx -y pkg"},
+		{"VS Code, comments", "mcp.json", "{\"inputs\":[], // asked for\n\"servers\":{\"n\":{\"type\":\"http\",\"url\":\"http://127.0.0.1:1/mcp\"}}}", "n mcp http://127.0.0.1:1/mcp"},
+		{"type sse", "mcp.json", `{"mcpServers":{"n":{"type":"sse","url":"http://127.0.0.1:1/sse"}}}`, "n mcp sse+http://127.0.0.1:1/sse"},
+		{"Windsurf", "mcp.json", `{"mcpServers":{"n":{"serverUrl":"http://127.0.0.1:1/mcp"}}}`, "n mcp http://127.0.0.1:1/mcp"},
+		{"Gemini", "settings.json", `{"theme":"x","mcpServers":{"n":{"httpUrl":"http://127.0.0.1:1/mcp"}}}`, "n mcp http://127.0.0.1:1/mcp"},
+		{"Zed, context servers", "settings.json", `{"context_servers":{"n":{"command":{"path":"a","args":["b"],"env":{}}}}}`, "n mcp a b"},
+		{"Zed, agents", "settings.json", `{"agent_servers":{"n":{"type":"custom","command":"a","args":["--acp"]}}}`, "n editor a --acp"},
+		{"opencode", "opencode.json", `{"mcp":{"n":{"type":"local","command":["a","b"],"environment":{"K":"v"}}}}`, "n mcp a b"},
+		{"yaml", "parley.yaml", "servers:\n  n: {url: 'tcp://127.0.0.1:3001'}\n", "n jsonrpc tcp://127.0.0.1:3001"},
+		{"yaml, a language server", "parley.yaml", "servers:\n  n:\n    command: gopls\n    framing: header\n", "n lsp gopls"},
+		{"yaml, told", "parley.yml", "servers:\n  n:\n    url: http://127.0.0.1:1/a2a\n    protocol: a2a\n", "n a2a http://127.0.0.1:1/a2a"},
+		{"no ending", "config", "{\"servers\":{\"n\":{\"url\":\"ws://127.0.0.1:1/\"}}}", "n jsonrpc ws://127.0.0.1:1/"},
+		{"byte order mark", "mcp.json", "\ufeff{\"servers\":{\"n\":{\"url\":\"unix:/tmp/s\"}}}", "n jsonrpc unix:/tmp/s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := config.Parse(c.file, []byte(c.text), world())
+			if len(f.Problems) > 0 || len(f.Entries) != 1 {
+				t.Fatalf("Parse(%s) = %d entries, problems %v", c.text, len(f.Entries), f.Problems)
+			}
+			e := f.Entries[0]
+			if got := e.Name + " " + e.Protocol + " " + e.Show; got != c.want {
+				t.Errorf("Parse(%s) = %q, want %q", c.text, got, c.want)
+			}
+			if _, err := e.Target(); err != nil {
+				t.Errorf("Target: %v", err)
+			}
+		})
+	}
+}
+
+func TestVariables(t *testing.T) {
+	for _, c := range []struct{ name, arg, want, problem string }{
+		{"set", "${A}", "one", ""},
+		{"inside", "x${A}y${A}", "xoneyone", ""},
+		{"env:", "${env:A}", "one", ""},
+		{"default is not needed", "${A:-two}", "one", ""},
+		{"default", "${B:-two}", "two", ""},
+		{"empty counts as unset for a default", "${E:-two}", "two", ""},
+		{"empty default", "${B:-}", "", ""},
+		{"empty is set", "${E}", "", ""},
+		{"bare is text", "$A", "$A", ""},
+		{"not closed is text", "${A", "${A", ""},
+		{"a value is not read again", "${R}", "${A}", ""},
+		{"unset", "${B}", "", "1:40: mcpServers.n.args[0]: B is not set"},
+		{"unset env", "${env:B}", "", "1:40: mcpServers.n.args[0]: B is not set"},
+		{"input", "${input:key}", "", "1:40: mcpServers.n.args[0]: input:key is not set"},
+		{"no name", "${A B}", "", "1:40: mcpServers.n.args[0]: ${A B} names no variable"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := `{"mcpServers":{"n":{"command":"a","args":["` + c.arg + `"]}}}`
+			f := config.Parse("mcp.json", []byte(text), world("A", "one", "E", "", "R", "${A}"))
+			if len(f.Entries) != 1 {
+				t.Fatalf("%s: %v", text, f.Problems)
+			}
+			e := f.Entries[0]
+			if c.problem != "" {
+				want := strings.Replace(c.problem, "1:40", "1:43", 1)
+				if len(f.Problems) != 1 || f.Problems[0].String() != want || e.Problem == "" {
+					t.Errorf("%s: problems %v, entry %q, want %q", c.arg, f.Problems, e.Problem, want)
+				}
+				if _, err := e.Target(); err == nil {
+					t.Errorf("%s: the entry can be used", c.arg)
+				}
+				return
+			}
+			if len(f.Problems) > 0 || e.Command[1] != c.want {
+				t.Errorf("%s = %q, %v, want %q", c.arg, e.Command[1], f.Problems, c.want)
+			}
+		})
+	}
+}
+
+func TestProblems(t *testing.T) {
+	for _, c := range []struct{ name, file, text, want string }{
+		{"no JSON", "a.json", "{\n \"servers\": {,}}", "2:14: no JSON"},
+		{"no YAML", "a.yaml", "servers:\n  n: [", "2:6: no YAML"},
+		{"nothing", "a.json", "{}", "1:1: there are no servers in it"},
+		{"empty", "a.yaml", "", "it is empty"},
+		{"a list", "a.json", "[]", "1:1: a configuration is a mapping"},
+		{"servers is a list", "a.json", `{"servers":[]}`, "1:12: servers: is a list; a mapping"},
+		{"an entry is a text", "a.json", `{"servers":{"n":"x"}}`, "1:17: servers.n: is a text; a mapping is wanted"},
+		{"neither", "a.json", `{"servers":{"n":{}}}`, "1:17: servers.n: has neither command nor url"},
+		{"both", "a.json", `{"servers":{"n":{"command":"a","url":"tcp://h:1"}}}`, "has a command and a url"},
+		{"twice", "a.json", `{"servers":{"n":{"command":"a"},"n":{"command":"b"}}}`, `1:33: "n" is there twice`},
+		{"twice in two tables", "a.json", `{"servers":{"n":{"command":"a"}},"mcpServers":{"n":{"command":"b"}}}`, "a server of this name already"},
+		{"a wrong url", "a.json", `{"servers":{"n":{"url":"nonsense"}}}`, "is no address"},
+		{"a url that starts something", "a.json", `{"servers":{"n":{"url":"stdio:"}}}`, "leads to a program"},
+		{"args is a text", "a.json", `{"servers":{"n":{"command":"a","args":"b"}}}`, "1:39: servers.n.args: is a text; a list is wanted"},
+		{"a header of two lines", "a.json", `{"servers":{"n":{"url":"http://h/","headers":{"A":"b\nc"}}}}`, "servers.n.headers.A: is no header"},
+		{"type", "a.json", `{"servers":{"n":{"type":"carrier-pigeon","url":"http://h/"}}}`, "is no type of a server"},
+		{"protocol", "a.yaml", "servers:\n  n: {url: 'http://h/', protocol: smtp}\n", "is none of jsonrpc"},
+		{"unknown in ours", "a.yaml", "servers:\n  n:\n    comand: a\n    url: http://h/\n", "3:5: servers.n.comand: is not known here"},
+		{"unknown at the top of ours", "a.yaml", "server:\n  n: 1\nservers: {}\n", "1:1: server: is not known here"},
+		{"anchors", "a.yaml", "servers: &a\n  n: *a\n", "anchors"},
+		{"deep", "a.json", strings.Repeat("[", 100), "nests too deep"},
+		{"long", "a.json", strings.Repeat(" ", 2<<20), "longer than 1 MiB"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := config.Parse(c.file, []byte(c.text), world())
+			if !slices.ContainsFunc(f.Problems, func(p config.Problem) bool { return strings.Contains(p.String(), c.want) }) {
+				t.Errorf("problems of %.60q: %v, want %q", c.text, f.Problems, c.want)
+			}
+		})
+	}
+}
+
+func TestSecretsAreNotShown(t *testing.T) {
+	f := config.Parse("mcp.json", []byte(`{"mcpServers":{
+		"a":{"command":"x","args":["--api-key=abcd1234","--token","wxyz9876","${DB_PASSWORD}","plain"],"env":{"API_KEY":"envsecret"}},
+		"b":{"url":"https://h.example/mcp?api_key=querysecret","headers":{"Authorization":"Bearer hdrsecret"}}}}`), world("DB_PASSWORD", "dbsecret"))
+	if len(f.Problems) > 0 {
+		t.Fatal(f.Problems)
+	}
+	for _, e := range f.Entries {
+		for _, secret := range []string{"abcd1234", "wxyz9876", "dbsecret", "querysecret"} {
+			if strings.Contains(e.Show, secret) {
+				t.Errorf("%s shows %s: %s", e.Name, secret, e.Show)
+			}
+		}
+	}
+	for name, secrets := range map[string][]string{"a": {"abcd1234", "wxyz9876", "dbsecret", "envsecret"}, "b": {"querysecret", "hdrsecret"}} {
+		e, _ := f.Find(name)
+		for _, s := range secrets {
+			if !slices.Contains(e.Secrets, s) {
+				t.Errorf("the secrets of %s are %q; %s is missing", name, e.Secrets, s)
+			}
+		}
+	}
+	if e, _ := f.Find("a"); !strings.Contains(e.Show, "plain") || !strings.HasPrefix(e.Show, "x ") {
+		t.Errorf("too much is hidden: %q", e.Show)
+	}
+}
+
+func TestTheEnvironmentOfAProgramIsClean(t *testing.T) {
+	t.Setenv("PARLEY_TEST_PRIVATE", "1")
+	f := config.Parse(filepath.Join(t.TempDir(), "mcp.json"), []byte(`{"mcpServers":{"a":{"command":"x","env":{"K":"v","NODE_OPTIONS":"-r x"}}}}`), nil)
+	e := f.Entries[0]
+	if !slices.Contains(e.Env, "K=v") || slices.ContainsFunc(e.Env, func(s string) bool { return strings.HasPrefix(s, "PARLEY_TEST") }) {
+		t.Errorf("the environment is %q", e.Env)
+	}
+	if !slices.Contains(e.Risky, "NODE_OPTIONS") {
+		t.Errorf("risky are %q", e.Risky)
+	}
+	if e.Dir != filepath.Dir(f.Name) {
+		t.Errorf("it runs in %q", e.Dir)
+	}
+}
+
+func TestDetect(t *testing.T) {
+	home, project := t.TempDir(), t.TempDir()
+	write := func(text string, parts ...string) {
+		t.Helper()
+		name := filepath.Join(parts...)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"mcpServers":{"a":{"url":"http://h/mcp"},"b":{"command":"x"}}}`, home, ".cursor", "mcp.json")
+	write(`{"servers":{"c":{"url":"http://h/mcp","headers":{"Authorization":"Bearer ${GITHUB_TOKEN}"}}}}`, project, ".vscode", "mcp.json")
+	write(`{"theme":"dark"}`, home, ".gemini", "settings.json")
+	write(`{"mcpServers":`, home, ".codeium", "windsurf", "mcp_config.json")
+	found := config.Detect(config.Places{Home: home, Dir: project, OS: "linux"}, world())
+	var got []string
+	for _, f := range found {
+		line := f.Client + " " + f.Shown
+		for _, e := range f.Entries {
+			line += " " + e.Name + "(" + e.Problem + ")"
+		}
+		got = append(got, strings.ReplaceAll(line, filepath.ToSlash(project), "PROJECT"))
+	}
+	want := []string{"VS Code PROJECT/.vscode/mcp.json c(GITHUB_TOKEN is not set)", "Cursor ~/.cursor/mcp.json a() b()", "Windsurf ~/.codeium/windsurf/mcp_config.json"}
+	if !slices.Equal(got, want) {
+		t.Errorf("Detect found %q, want %q", got, want)
+	}
+}
+
+// The schema says what the reader takes, by the word of somebody else's validator.
+func TestSchema(t *testing.T) {
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(config.Schema)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("parley.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("parley.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text string
+		ok   bool
+	}{
+		{`{"servers":{"n":{"url":"tcp://h:1"}}}`, true},
+		{`{"servers":{"n":{"command":"a","args":["b",1],"env":{"K":true},"cwd":".","framing":"header","protocol":"lsp"}}}`, true},
+		{`{"servers":{"n":{"url":"http://h:1/","type":"sse","headers":{"A":"b"}}}}`, true},
+		{`{"servers":{"n":{"url":"http://h:1/","comand":"a"}}}`, false},
+		{`{"server":{}}`, false},
+		{`{"servers":{"n":{"command":"a","args":"b"}}}`, false},
+		{`{"servers":{"n":{"command":"a","framing":"morse"}}}`, false},
+		{`{"servers":{"n":{"url":"http://h:1/","protocol":"smtp"}}}`, false},
+		{`{"servers":{"n":"x"}}`, false},
+	} {
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value); (err == nil) != c.ok {
+			t.Errorf("the schema says of %s: %v", c.text, err)
+		}
+		if f := config.Parse("a.yaml", []byte(c.text), world()); (len(f.Problems) == 0) != c.ok {
+			t.Errorf("the reader says of %s: %v", c.text, f.Problems)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		`{"mcpServers":{"n":{"command":"a","args":["${A}","${B:-c}"],"env":{"K":"v"}}}}`,
+		"servers:\n  n:\n    url: http://127.0.0.1:1/mcp\n    headers:\n      A: b\n", "{// c\n\"servers\":{},}", "servers: &a [*a]", "- |\n  a\n", "\"\\ud800\": {}", "a: !!binary x",
+	} {
+		f.Add("a.json", seed)
+		f.Add("a.yaml", seed)
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		file := config.Parse(filepath.Base(name), []byte(text), world("A", "one"))
+		for _, e := range file.Entries {
+			if e.Problem == "" {
+				if _, err := e.Target(); err != nil {
+					t.Errorf("%q: %s has no problem and no target: %v", text, e.Name, err)
+				}
+			}
+			if e.Problem != "" && len(file.Problems) == 0 {
+				t.Errorf("%q: %s cannot be used, and nobody is told", text, e.Name)
+			}
+		}
+		for _, p := range file.Problems {
+			if p.Line < 0 || p.Column < 0 || p.Text == "" {
+				t.Errorf("%q: problem %+v", text, p)
+			}
+		}
+	})
+}
