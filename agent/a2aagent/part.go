@@ -151,3 +151,6 @@ func metadataOf(m a2a.Metadata) agent.Metadata {
 
 // text is the JSON text of a value that has one.
 func text(v any) jsonrpc.Raw { return agent.Metadata{}.With("", v)[""] }
+
+// Input writes what an agent is asked as this protocol has it, for whoever sends it by [a2a.Client] itself.
+func Input(input []agent.Message) *a2a.Message { return inputTo(input) }

@@ -151,3 +151,12 @@ func with(m acp.Extra, key string, value jsonrpc.Raw) acp.Extra {
 
 // text is the JSON text of a value that has one.
 func text(v any) jsonrpc.Raw { return agent.Metadata{}.With("", v)[""] }
+
+// Input writes what an agent is asked as this protocol has it, for whoever starts a run by [acp.Client] itself.
+func Input(input []agent.Message) []acp.Message {
+	out := make([]acp.Message, len(input))
+	for i, m := range input {
+		out[i] = messageTo(m)
+	}
+	return out
+}

@@ -68,7 +68,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpTemplate(`{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}{{end}}
 
 {{.UsageString}}`)
-	root.AddCommand(a.callCommand(), a.mcpCommand(), a.tapCommand(), a.replayCommand(), a.demoCommand(), a.versionCommand())
+	root.AddCommand(a.callCommand(), a.mcpCommand(), a.acpCommand(), a.a2aCommand(), a.editCommand(), a.tapCommand(), a.replayCommand(), a.demoCommand(), a.versionCommand())
 	root.AddCommand(a.runCommand())
 	root.AddCommand(a.upCommand())
 	root.InitDefaultCompletionCmd(root.Name())
