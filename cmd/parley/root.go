@@ -70,7 +70,7 @@ func (a *app) rootCommand() *cobra.Command {
 {{.UsageString}}`)
 	root.AddCommand(a.callCommand(), a.mcpCommand(), a.acpCommand(), a.a2aCommand(), a.editCommand(), a.tapCommand(), a.replayCommand(), a.demoCommand(), a.versionCommand())
 	root.AddCommand(a.runCommand())
-	root.AddCommand(a.upCommand())
+	root.AddCommand(a.upCommand(), a.configCommand())
 	root.InitDefaultCompletionCmd(root.Name())
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		completion.Short = "make Tab know verbs, flags and a server's methods"
