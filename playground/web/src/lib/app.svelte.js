@@ -1,0 +1,678 @@
+// The state of the page, and what can be done with it. Everything that is shown comes from here.
+import { call, Fault, hasToken, post, takeToken, tokenPart } from "./rpc.js";
+import { Log } from "./rows.js";
+import * as json from "./json.js";
+import { sample } from "./schema.js";
+
+export const logs = { live: new Log("live") };
+
+export const app = $state({
+  trouble: "", // why nothing works, for the whole page
+  ready: false,
+  connected: false,
+  version: "",
+  targets: [],
+  questions: [],
+  lessons: [],
+  saved: [],
+  config: { entries: [], problems: [], found: [], file: "" },
+  keys: [],
+  folder: "",
+  described: {}, // by target
+  opened: [], // recordings: {log, name, total}
+
+  start: true, // the first page is in the composer's place
+  drafts: [],
+  draft: 0, // the id of the one that is shown
+  target: "@demo",
+
+  log: "live",
+  filter: "",
+  hits: null, // Set of refs, or null for all
+  total: 0,
+  badFilter: "",
+  view: "rows",
+  sel: "",
+  atEnd: true,
+  fresh: 0, // rows that came while the view stood elsewhere
+  paused: false,
+  pins: [],
+  tick: 0, // grows when rows change
+  now: Date.now(),
+
+  lesson: null,
+  palette: false,
+  ask: "", // what the palette begins with
+  keysHelp: false,
+  menu: "", // which menu is open
+  drawer: false, // side list, when narrow
+  sheet: false, // composer, on a phone
+  wire: false, // the wire instead of the first page, on a phone
+  drop: false,
+  said: "", // what a screen reader is told
+  notice: "", // a line in the status bar
+  pasted: null, // a config that was dropped: {name, text}
+  run: null, // an agent's run
+  oauth: null,
+});
+
+export const log = () => logs[app.log] ?? logs.live;
+export const target = (name) => app.targets.find((t) => t.name === name);
+export const draft = () => app.drafts.find((d) => d.id === app.draft);
+export const question = (ref) => app.questions.find((q) => q.ref === ref);
+
+export function tell(text) {
+  app.notice = text;
+  app.said = text;
+}
+
+// attempt does something that can fail, and tells why it did.
+export async function attempt(work) {
+  try {
+    return await work();
+  } catch (err) {
+    if (err?.name === "AbortError") return undefined;
+    if (err?.code === 401) app.trouble = err.message;
+    tell(err?.message ?? String(err));
+    return undefined;
+  }
+}
+
+// ---- the beginning
+
+export async function begin() {
+  const place = new URLSearchParams(location.hash.slice(1));
+  takeToken(location.hash);
+  if (!hasToken()) {
+    app.trouble = "Open the address that the terminal shows.";
+    return;
+  }
+  try {
+    const hello = await call("hello");
+    Object.assign(app, { trouble: "", ready: true, version: hello.version ?? "", targets: hello.targets ?? [], questions: hello.questions ?? [], lessons: hello.lessons ?? [], keys: hello.keys ?? [], folder: hello.folder ?? "" });
+    app.config = { entries: [], problems: [], found: [], file: "", ...hello.config };
+    if (hello.found) app.config.found = hello.found;
+  } catch (err) {
+    app.trouble = err.message;
+    return;
+  }
+  visit(place);
+  follow();
+  void loadSaved();
+  if (!app.target || !target(app.target)) app.target = app.targets[0]?.name ?? "";
+  if (app.target) void describe(app.target);
+}
+
+export function enter(text) {
+  if (!takeToken(text)) {
+    tell("There is no token in it.");
+    return;
+  }
+  history.replaceState(null, "", "#" + tokenPart());
+  void begin();
+}
+
+// visit goes to the state that a link describes.
+function visit(place) {
+  if (place.get("target")) app.target = place.get("target");
+  if (place.get("filter")) setFilter(place.get("filter"));
+  if (place.get("view") === "timeline") app.view = "timeline";
+  if (place.get("row")) app.sel = place.get("row");
+  if (place.get("draft")) {
+    try {
+      newDraft({ text: new TextDecoder().decode(Uint8Array.from(atob(place.get("draft").replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0))) });
+    } catch {
+      tell("The draft of this link cannot be read.");
+    }
+  } else if (app.sel || app.view === "timeline") app.start = false;
+  if (place.get("lesson")) void openLesson(place.get("lesson"));
+}
+
+// link is the address of what is shown now, without the token and without anything secret.
+export function link(withDraft = true) {
+  const p = new URLSearchParams();
+  const d = draft();
+  if (app.target) p.set("target", app.target);
+  if (app.filter) p.set("filter", app.filter);
+  if (app.view !== "rows") p.set("view", app.view);
+  if (app.sel) p.set("row", app.sel);
+  if (app.lesson) p.set("lesson", app.lesson.id);
+  if (withDraft && !app.start && d && d.text.length < 8000) p.set("draft", btoa(String.fromCharCode(...new TextEncoder().encode(d.text))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", ""));
+  return location.origin + location.pathname + "#" + p;
+}
+
+// ---- the one stream
+
+async function follow() {
+  for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
+    try {
+      app.connected = true;
+      await call("follow", { since: logs.live.next, log: "live" }, { note: (m, p) => ((wait = 250), noted(m, p)) });
+    } catch (err) {
+      if (err?.code === 401) {
+        app.trouble = err.message;
+        app.connected = false;
+        return;
+      }
+    }
+    app.connected = false;
+    await new Promise((done) => setTimeout(done, wait));
+  }
+}
+
+function noted(method, p) {
+  app.connected = true;
+  if (method === "rows") takeRows(p);
+  else if (method === "targets") {
+    app.targets = p.targets ?? [];
+    if (!target(app.target)) app.target = app.targets[0]?.name ?? "";
+  } else if (method === "questions") takeQuestions(p.questions ?? []);
+  else if (method === "lesson") {
+    if (app.lesson && p.lesson === app.lesson.id) app.lesson.passed = { ...app.lesson.passed, ...p.passed };
+    keepPassed(p.lesson, p.passed);
+  } else if (method === "config") app.config = { ...app.config, ...p };
+}
+
+export function takeRows(p) {
+  const l = logs[p.log ?? "live"];
+  if (!l) return;
+  if (p.reset) l.clear();
+  const before = l.nodes.size;
+  l.merge(p.rows ?? []);
+  l.next = p.next ?? l.next;
+  l.memory = p.memory ?? l.memory;
+  l.lost = p.lost ?? l.lost;
+  if (l !== log()) return;
+  if (!app.atEnd || app.paused) app.fresh += l.nodes.size - before;
+  for (const r of p.rows ?? []) {
+    if ((r.kind === "result" || r.kind === "error") && r.dir === "in" && mine.delete(r.call ?? r.parent)) app.said = (r.kind === "error" ? "Error " + (r.code ?? "") + " " : "Result ") + "for " + (r.method ?? "call " + r.id);
+  }
+  stir();
+  if (app.filter) refilter();
+}
+
+const mine = new Set(); // calls of this page that wait
+
+let stirring = false;
+function stir() {
+  if (stirring) return;
+  stirring = true;
+  const go = () => {
+    stirring = false;
+    app.now = Date.now();
+    app.tick++;
+  };
+  if (log().nodes.size > 20_000) setTimeout(go, 120);
+  else requestAnimationFrame(go);
+}
+export const redraw = stir;
+
+// ---- the filter
+
+let filtering = 0;
+export function setFilter(text) {
+  app.filter = text.trim();
+  clearTimeout(filtering);
+  if (!app.filter) {
+    app.hits = null;
+    app.badFilter = "";
+    stir();
+  } else void select();
+}
+
+function refilter() {
+  clearTimeout(filtering);
+  filtering = setTimeout(select, 120);
+}
+
+async function select() {
+  const asked = app.filter;
+  const from = app.log;
+  try {
+    const { refs } = await call("wire/select", { log: from, filter: asked });
+    if (asked !== app.filter || from !== app.log) return;
+    app.hits = new Set(refs);
+    app.badFilter = "";
+    stir();
+  } catch (err) {
+    if (asked === app.filter) app.badFilter = err.data?.reason ?? err.message;
+  }
+}
+
+// ---- targets
+
+export async function describe(name, refresh = false) {
+  if (app.described[name] && !refresh) return app.described[name];
+  try {
+    const d = await call("describe", { target: name, refresh });
+    app.described[name] = { methods: [], tools: [], resources: [], templates: [], prompts: [], agents: [], problems: [], ...d };
+  } catch (err) {
+    if (refresh) tell(err.message);
+  }
+  return app.described[name];
+}
+
+export function choose(name) {
+  app.target = name;
+  const d = draft();
+  if (d && !d.question) d.target = name;
+  void describe(name);
+}
+
+export async function openTarget(params) {
+  const r = await attempt(() => call("targets/open", { handshake: true, ...params }));
+  if (!r?.target) return undefined;
+  const i = app.targets.findIndex((t) => t.name === r.target.name);
+  if (i < 0) app.targets.push(r.target);
+  else app.targets[i] = r.target;
+  choose(r.target.name);
+  tell(r.target.name + " is open.");
+  void describe(r.target.name, true);
+  return r.target;
+}
+
+export const closeTarget = (name) => attempt(() => call("targets/close", { target: name }));
+export const forgetTarget = (name) => attempt(() => call("targets/forget", { target: name }));
+
+// ---- drafts
+
+let drafts = 0;
+
+export function newDraft({ target: to = app.target, text, title = "", question: q = "", mode = "one", note = "", auto = true, headers = [] }) {
+  const d = { id: ++drafts, target: to, text, title, question: q, mode, note, auto, headers, last: "", touched: false, saved: "" };
+  app.drafts.push(d);
+  app.draft = d.id;
+  app.start = false;
+  if (!q) app.target = to;
+  void describe(to);
+  return draft();
+}
+
+export function closeDraft(id) {
+  const i = app.drafts.findIndex((d) => d.id === id);
+  if (i < 0) return;
+  app.drafts.splice(i, 1);
+  if (app.draft === id) app.draft = app.drafts[Math.max(0, i - 1)]?.id ?? 0;
+  if (app.drafts.length === 0) app.start = true;
+}
+
+// replaceDraft takes the place of a draft nobody has touched, so that looking around leaves no heap of them.
+function replaceDraft(fields) {
+  const d = draft();
+  if (d && !d.touched && !d.question && !d.last && !app.start) {
+    Object.assign(d, { target: app.target, title: "", note: "", mode: "one", auto: true, headers: [], ...fields });
+    void describe(d.target);
+    return d;
+  }
+  return newDraft(fields);
+}
+
+// nextID is the next free number, as JSON text.
+export const nextID = (name) => String(Math.max(target(name)?.next ?? 1, used[name] ?? 0));
+const used = $state({});
+
+export const laidOut = (text) => {
+  const { root } = json.parse(text);
+  return root ? json.spread(text, root) : text;
+};
+
+// message makes the text of a request.
+export function message(to, method, params) {
+  const id = nextID(to);
+  const m = { jsonrpc: "2.0", id: Number(id), method };
+  if (params !== undefined) m.params = params;
+  return laidOut(JSON.stringify(m));
+}
+
+export function composeMethod(to, method) {
+  const m = app.described[to]?.methods.find((x) => x.name === method);
+  let params = m?.examples?.[0]?.params;
+  if (params === undefined && m?.params) {
+    params = sample(m.params);
+    const order = m.params["x-order"];
+    if (order && Object.keys(params).length === order.length && m.positional) params = order.map((n) => params[n]);
+    if (Object.keys(params).length === 0 && !(m.params.required?.length > 0)) params = undefined;
+  }
+  const text = message(to, method, params);
+  if (m?.notification) {
+    const { root } = json.parse(text);
+    return replaceDraft({ target: to, text: json.apply(text, json.remove(text, root, ["id"])) });
+  }
+  return replaceDraft({ target: to, text });
+}
+
+// hole is the member of an item's template that its arguments go into.
+export const hole = (item) => Object.keys(item.template ?? {}).find((k) => item.template[k] && typeof item.template[k] === "object" && Object.keys(item.template[k]).length === 0) ?? "arguments";
+
+export function itemParams(to, item) {
+  const params = { ...(item.template ?? {}) };
+  const args = item.examples?.[0]?.params ?? (item.schema ? sample(item.schema) : undefined);
+  if (args !== undefined && item.template && hole(item) in params) params[hole(item)] = args;
+  else if (!item.template && item.uri) params.uri = item.uri;
+  if (target(to)?.protocol === "mcp" && item.method === "tools/call") params._meta = { ...params._meta, progressToken: "p" + nextID(to) };
+  return params;
+}
+
+export const composeItem = (to, item) => replaceDraft({ target: to, text: message(to, item.method, itemParams(to, item)) });
+
+export function edit(d, text) {
+  if (d.text === text) return;
+  d.text = text;
+  d.touched = true;
+}
+
+// wireText is what goes out for a draft: {text} or {base64} or {error}.
+export function wireText(d) {
+  if (d.mode === "hex") {
+    const digits = d.text.replace(/\s+/g, "");
+    if (digits.length % 2 || /[^0-9a-f]/i.test(digits)) return { error: "Hex has two digits for each byte.", size: 0 };
+    const bytes = (digits.match(/../g) ?? []).map((x) => parseInt(x, 16));
+    let s = "";
+    for (const b of bytes) s += String.fromCharCode(b);
+    return { base64: btoa(s), size: bytes.length };
+  }
+  const { root } = json.parse(d.text);
+  const text = d.mode === "one" && root ? json.oneLine(d.text, root) : d.text;
+  return { text, size: json.size(text) };
+}
+
+// setAuto puts the next id into a draft whose id counts on by itself.
+export function setAuto(d) {
+  const { root } = json.parse(d.text);
+  const old = root && json.get(root, ["id"]);
+  if (!old || old.type !== "number") return;
+  const was = json.raw(d.text, old);
+  const id = nextID(d.target);
+  if (was === id) return;
+  let text = json.apply(d.text, { from: old.from, to: old.to, insert: id });
+  const again = json.parse(text).root;
+  const token = json.get(again, ["params", "_meta", "progressToken"]);
+  if (token?.type === "string" && token.value === "p" + was) text = json.apply(text, { from: token.from, to: token.to, insert: JSON.stringify("p" + id) });
+  d.text = text;
+}
+
+export async function send(d = draft()) {
+  if (!d) return undefined;
+  const out = wireText(d);
+  if (out.error) {
+    tell(out.error);
+    return undefined;
+  }
+  const newest = log().roots.at(-1)?.row.ref;
+  const was = app.sel;
+  const wasNewest = !was || was === newest || was === d.last || log().nodes.get(was)?.up?.row.ref === newest;
+  const params = { line: d.mode === "raw" ? "as-is" : "one" };
+  if (out.base64) params.base64 = out.base64;
+  else params.text = out.text;
+  const headers = d.headers.filter((h) => h.name);
+  if (headers.length) params.headers = headers.map((h) => ({ name: h.name, value: h.off ? null : h.value }));
+  const q = d.question && question(d.question);
+  const r = await attempt(() => (q && out.text !== undefined ? call("answer", { ref: q.ref, text: out.text }) : call("send", { target: d.target, ...params })));
+  if (!r) return undefined;
+  d.last = r.ref;
+  mine.add(r.ref);
+  if (app.log !== "live") showLog("live");
+  const { root } = d.mode === "hex" ? {} : json.parse(d.text);
+  const id = root && json.get(root, ["id"]);
+  if (id?.type === "number" && !q) {
+    const n = Number(json.raw(d.text, id));
+    if (Number.isSafeInteger(n)) used[d.target] = Math.max(used[d.target] ?? 0, n + 1);
+    if (d.auto) setAuto(d);
+  }
+  if (q) {
+    const at = q.call && log().row(q.call) ? q.call : r.ref;
+    closeDraft(d.id);
+    app.sel = at;
+  } else if (wasNewest && app.sel === was) app.sel = r.ref;
+  if (app.start) app.start = false;
+  return r;
+}
+
+export async function resend(ref) {
+  const r = await attempt(() => call("resend", { log: app.log, ref }));
+  if (!r) return;
+  mine.add(r.ref);
+  if (app.log !== "live") showLog("live");
+  app.sel = r.ref;
+}
+
+export const cancel = (ref) => attempt(() => call("cancel", { ref }));
+
+// ---- messages
+
+const kept = new Map();
+
+export async function load(ref, limit = 65536) {
+  const key = app.log + " " + ref + " " + limit;
+  if (kept.has(key)) return kept.get(key);
+  const m = await call("wire/message", { log: app.log, ref, limit });
+  if (m.base64 !== undefined) m.raw = Uint8Array.from(atob(m.base64), (c) => c.charCodeAt(0));
+  if (kept.size > 200) kept.delete(kept.keys().next().value);
+  kept.set(key, m);
+  return m;
+}
+
+export const exchange = (http) => call("wire/exchange", { log: app.log, http });
+
+export async function editCopy(ref) {
+  const l = log();
+  let row = l.row(ref);
+  if (!row) return;
+  if ((row.kind === "result" || row.kind === "error" || row.kind === "http") && row.parent && l.row(row.parent)) row = l.row(row.parent);
+  const m = await attempt(() => load(row.ref, 16_000_000));
+  if (!m) return;
+  const known = target(row.target);
+  const to = known ? row.target : app.target;
+  const fields = { target: to, title: "Copy of #" + row.ref, auto: false };
+  if (app.log !== "live" || !known) fields.note = "The recording is read only. This copy goes over your own connection.";
+  if (m.text === undefined) newDraft({ ...fields, text: hexText(m.raw), mode: "hex" });
+  else {
+    const { root } = json.parse(m.text);
+    if (root && json.oneLine(m.text, root) === m.text) newDraft({ ...fields, text: json.spread(m.text, root) });
+    else newDraft({ ...fields, text: m.text, mode: "raw" });
+  }
+  app.sheet = true;
+}
+
+export const hexText = (bytes) => {
+  const out = [];
+  for (let i = 0; i < bytes.length; i += 16) out.push([...bytes.slice(i, i + 16)].map((b) => b.toString(16).padStart(2, "0")).join(" "));
+  return out.join("\n");
+};
+
+export async function copyAs(as, what) {
+  const text = as === "link" && !what.ref ? link() : (await attempt(() => (as === "link" ? Promise.resolve({ text: link(false) }) : call("copy", { as, secrets: false, ...(what.ref ? { log: app.log } : {}), ...what }))))?.text;
+  if (text !== undefined) await toClipboard(text);
+}
+
+export async function toClipboard(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell("Copied.");
+  } catch {
+    tell("The browser does not allow copying.");
+  }
+}
+
+// ---- questions
+
+let asked = new Set();
+
+function takeQuestions(list) {
+  app.questions = list;
+  const open = new Set(list.map((q) => q.ref));
+  for (const d of app.drafts.filter((x) => x.question && !open.has(x.question))) {
+    d.note = "This question is no longer open: it was answered, cancelled or its connection ended.";
+    d.question = "";
+  }
+  for (const q of list) {
+    if (asked.has(q.ref)) continue;
+    asked.add(q.ref);
+    // What a run of an agent asks is answered in the run.
+    if (app.run?.target === q.target && app.run.state === "running") continue;
+    openQuestion(q);
+    app.said = q.target + " asks you: " + (q.about ?? q.method);
+  }
+}
+
+export function openQuestion(q) {
+  const there = app.drafts.find((d) => d.question === q.ref);
+  if (there) {
+    app.draft = there.id;
+    app.start = false;
+  } else newDraft({ target: q.target, text: laidOut(q.draft ?? q.choices?.[0]?.draft ?? '{"jsonrpc":"2.0","id":' + q.id + ',"result":{}}'), title: "Response " + q.id, question: q.ref, auto: false });
+  log().reveal(q.ref);
+  app.sel = q.ref;
+  stir();
+}
+
+export async function answerWith(q, choice) {
+  const d = app.drafts.find((x) => x.question === q.ref);
+  const r = await attempt(() => call("answer", { ref: q.ref, choice }));
+  if (r && d) closeDraft(d.id);
+}
+
+// ---- sessions
+
+export async function openFile(file) {
+  const text = await file.slice(0, 4096).text();
+  const config = /\.(json|jsonc|ya?ml|toml)$/i.test(file.name) && !/^\s*\{"(parley|v|seq|type|log)"/.test(text);
+  if (config) {
+    app.start = true;
+    app.pasted = { name: file.name, text: await file.text() };
+    return;
+  }
+  await attempt(async () => {
+    const answer = await post("session/open?name=" + encodeURIComponent(file.name), "application/x-ndjson", file);
+    const opened = await answer.json();
+    logs[opened.log] = new Log(opened.log);
+    app.opened.push({ log: opened.log, name: opened.name ?? file.name, total: opened.total });
+    showLog(opened.log);
+    await call("follow", { since: 0, log: opened.log }, { note: (m, p) => m === "rows" && takeRows({ ...p, log: opened.log }) });
+    tell((opened.name ?? file.name) + " is open.");
+  });
+}
+
+export function showLog(name) {
+  app.log = name;
+  app.sel = "";
+  app.hits = null;
+  app.start = app.start && name === "live";
+  app.wire = true;
+  if (app.start === false && app.drafts.length === 0) newDraft({ text: message(app.target, "ping") });
+  if (app.filter) void select();
+  stir();
+}
+
+export async function closeLog(name) {
+  await attempt(() => call("session/close", { log: name }));
+  app.opened = app.opened.filter((o) => o.log !== name);
+  if (app.log === name) showLog("live");
+  delete logs[name];
+}
+
+export async function saveSession(format) {
+  await attempt(async () => {
+    const answer = await post("session/save", "application/json", JSON.stringify({ log: app.log, format, ...(app.filter ? { filter: app.filter } : {}) }));
+    const name = /filename="?([^";]+)/.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "session." + format;
+    const url = URL.createObjectURL(await answer.blob());
+    const a = document.createElement("a");
+    a.href = url;
+    a.download = name;
+    a.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+    tell("Saved as " + name + ".");
+  });
+}
+
+// ---- saved calls, history
+
+export async function loadSaved() {
+  try {
+    app.saved = (await call("saved/list")).calls ?? [];
+  } catch {
+    app.saved = [];
+  }
+}
+
+export async function saveCall(d, name, asserts = []) {
+  const r = await attempt(() => call("saved/save", { name, target: d.target, text: wireText(d).text ?? d.text, headers: d.headers.filter((h) => h.name && !h.off).map(({ name: n, value }) => ({ name: n, value })), variables: {}, asserts }));
+  if (!r) return;
+  d.title = d.saved = name;
+  tell("Saved" + (r.file ? " as " + r.file : "") + ".");
+  await loadSaved();
+}
+
+export function openSaved(c) {
+  app.target = target(c.target) ? c.target : app.target;
+  newDraft({ target: c.target, text: laidOut(c.text), title: c.name, headers: (c.headers ?? []).map((h) => ({ ...h })) }).saved = c.name;
+}
+
+// ---- lessons
+
+export const passed = $state(read());
+
+function read() {
+  try {
+    return JSON.parse(localStorage.getItem("parley.passed") ?? "{}");
+  } catch {
+    return {};
+  }
+}
+
+function keepPassed(id, now) {
+  const l = app.lesson?.id === id ? app.lesson : undefined;
+  if (l && l.steps.every((s) => ({ ...l.passed, ...now })[s.id])) {
+    passed[id] = true;
+    app.said = "Lesson passed.";
+    try {
+      localStorage.setItem("parley.passed", JSON.stringify(passed));
+    } catch {
+      // Then it is forgotten.
+    }
+  }
+}
+
+export async function openLesson(id, on) {
+  const l = await attempt(() => call("lessons/open", { lesson: id, ...(on ? { target: on } : {}) }));
+  if (!l) return;
+  app.lesson = { steps: [], text: [], notes: [], passed: {}, ...l };
+  app.drawer = false;
+  if (l.target && target(l.target)) app.target = l.target;
+  const first = app.lesson.steps.find((s) => s.draft && !app.lesson.passed[s.id]);
+  if (first?.draft) newDraft({ target: app.target, text: laidOut(first.draft), title: "", auto: false });
+  else if (app.start || !draft()) newDraft({ target: app.target, text: message(app.target, app.target === "@demo" ? "subtract" : "ping", app.target === "@demo" ? [42, 23] : undefined) });
+  if (app.target) setFilter("target:" + app.target);
+  app.log = "live";
+}
+
+export async function closeLesson() {
+  app.lesson = null;
+  setFilter("");
+  await attempt(() => call("lessons/close"));
+}
+
+export { call, Fault };
+
+// signIn gets a token for a target, step by step.
+export async function signIn(name) {
+  const abort = new AbortController();
+  app.oauth = { target: name, steps: [], visit: "", done: false, token: null, problem: "", stop: () => abort.abort() };
+  try {
+    const r = await call("oauth/start", { target: name }, {
+      signal: abort.signal,
+      note: (m, p) => {
+        if (!app.oauth) return;
+        if (m === "visit") app.oauth.visit = p.url;
+        else if (m === "step") {
+          const i = app.oauth.steps.findIndex((s) => s.n === p.n);
+          if (i < 0) app.oauth.steps.push(p);
+          else app.oauth.steps[i] = p;
+        }
+      },
+    });
+    if (app.oauth) Object.assign(app.oauth, { done: true, token: r.token });
+  } catch (err) {
+    if (app.oauth && err?.name !== "AbortError") Object.assign(app.oauth, { done: true, problem: err.message });
+  }
+}

@@ -1,0 +1,86 @@
+// The page's way to its server: JSON-RPC over POST, with the token of the address it was opened with.
+
+let token = "";
+let count = 0;
+
+// takeToken reads the token of an address or of a fragment, and reports whether there was one.
+export function takeToken(text) {
+  const found = /(?:token=|^)([A-Za-z0-9_-]{43})(?:&|$)/.exec(text.trim().replace(/^.*#/, ""));
+  if (found) token = found[1];
+  return Boolean(found);
+}
+
+export const hasToken = () => token !== "";
+export const tokenPart = () => (token ? "token=" + token : "");
+
+// A Fault is what the server said, or why it could not be asked. Its message is a sentence for people.
+export class Fault extends Error {
+  constructor(message, code, data) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+// call asks for a method. note(method, params) gets the notifications that come before the answer; aborting cancels.
+export async function call(method, params = {}, { signal, note } = {}) {
+  const id = ++count;
+  const answer = await post("rpc", "application/json", JSON.stringify({ jsonrpc: "2.0", id, method, params }), signal, "application/json, text/event-stream");
+  const type = answer.headers.get("Content-Type") ?? "";
+  if (!type.startsWith("text/event-stream")) return take(await answer.json());
+  for await (const data of events(answer.body)) {
+    const message = JSON.parse(data);
+    if (message.method !== undefined) note?.(message.method, message.params);
+    else return take(message);
+  }
+  throw new Fault("The server ended the answer early.", 0);
+}
+
+function take(message) {
+  if (message.error) throw new Fault(message.error.message, message.error.code, message.error.data);
+  return message.result;
+}
+
+// post sends a body and returns the answer when the server took it.
+export async function post(path, type, body, signal, accept = "*/*") {
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: "POST",
+      headers: { Authorization: "Bearer " + token, "Content-Type": type, Accept: accept },
+      body,
+      signal,
+      cache: "no-store",
+      credentials: "omit",
+    });
+  } catch (err) {
+    if (signal?.aborted) throw err;
+    throw new Fault("parley does not answer. Is it still running?", -1);
+  }
+  if (answer.ok) return answer;
+  if (answer.status === 401) throw new Fault("Open the address that the terminal shows.", 401);
+  let text = (await answer.text()).trim();
+  try {
+    const message = JSON.parse(text);
+    text = message.error?.message ?? message.text ?? text;
+  } catch {
+    // It is a sentence already.
+  }
+  throw new Fault(text || "The server answered " + answer.status + ".", answer.status);
+}
+
+// events reads the data of an event stream, one event at a time.
+export async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    for (let end; (end = rest.indexOf("\n\n")) >= 0; rest = rest.slice(end + 2)) {
+      const lines = rest.slice(0, end).split("\n");
+      const data = lines.filter((l) => l.startsWith("data:")).map((l) => l.slice(l.startsWith("data: ") ? 6 : 5));
+      if (data.length > 0) yield data.join("\n");
+    }
+  }
+}
