@@ -254,7 +254,7 @@ func (r *planRun) input(words []string) (map[string]any, error) {
 	}
 	input := map[string]any{}
 	for name, value := range members(raw) {
-		input[textOf(name)] = bytes.Clone(value)
+		input[textOf(name)] = jsonrpc.Raw(bytes.Clone(value)) // members are valid for one step
 	}
 	return input, nil
 }

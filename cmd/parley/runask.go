@@ -50,10 +50,10 @@ func (r *planRun) answerTo(q *orchestrator.Question) (answer, bool) {
 // ask puts a question of the run to the person at the terminal, or takes what --answer says. Where nobody is, it is declined, so
 // that nothing waits for a person who is not there.
 func (r *planRun) ask(ctx context.Context, q *orchestrator.Question) (*agent.Answer, error) {
-	who := asker(q)
 	fields := fieldsOf(q.Form)
+	who, text := asker(q), visible(strings.Join(strings.Fields(q.Text), " "), 400)
 	if r.decline {
-		r.line(who + ": " + visible(q.Text, 400) + " (declined)")
+		r.line(who + ": " + text + " (declined)")
 		return &agent.Answer{Declined: true}, nil
 	}
 	if a, ok, err := r.blindly(q, fields); ok || err != nil {
@@ -61,11 +61,11 @@ func (r *planRun) ask(ctx context.Context, q *orchestrator.Question) (*agent.Ans
 			r.line("parley: --answer: " + visible(err.Error(), 400))
 			return nil, agent.ErrNoAnswer
 		}
-		r.line(who + ": " + visible(q.Text, 400) + " (answered " + visible(saidOf(q, a), 200) + ")")
+		r.line(who + ": " + text + " (answered " + visible(saidOf(q, a), 200) + ")")
 		return a, nil
 	}
 	if !isTerminal(r.app.stdin) || !isTerminal(r.app.stderr) {
-		r.line(who + ": " + visible(q.Text, 400) + " (declined; --answer " + visible(orElse(q.Path, q.Member), 100) + "=… would answer)")
+		r.line(who + ": " + text + " (declined; --answer " + visible(orElse(q.Path, q.Member), 100) + "=… would answer)")
 		return &agent.Answer{Declined: true}, nil
 	}
 	if r.tree != nil {

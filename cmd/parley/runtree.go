@@ -506,12 +506,14 @@ func (t *tree) collect(n *node, prefix string, folded map[*node]bool, lines *[]t
 		if i == len(n.steps)-1 {
 			branch, below = "└─ ", "   "
 		}
-		name := ""
+		name := visible(child.id, 60)
 		for child.kind == "" && len(child.steps) == 1 && !folded[child] { // a round of one step is one row
-			name += visible(child.id, 60) + "/"
 			child = child.steps[0]
+			if _, err := strconv.Atoi(child.id); err != nil {
+				name += "/" + visible(child.id, 60)
+			}
 		}
-		l := treeLine{prefix: prefix + branch, mark: t.mark(child), what: name + t.what(child), who: visible(child.member, 40)}
+		l := treeLine{prefix: prefix + branch, mark: t.mark(child), what: name + child.more(), who: visible(mark(child.member != child.id, child.member), 40)}
 		switch {
 		case child.state == orchestrator.Running && !child.began.IsZero():
 			l.took = shortTime(time.Since(child.began))
@@ -544,12 +546,11 @@ func (n *node) count() (count int) {
 	return count
 }
 
-// what is the name of a row and what else there is to know about it.
-func (t *tree) what(n *node) string {
-	text := visible(n.id, 60)
+// more is what stands behind the name of a row.
+func (n *node) more() (text string) {
 	switch n.kind {
 	case "parallel", "map", "loop", "route", "ask":
-		text += " " + n.kind
+		text = " " + n.kind
 	}
 	if n.about != "" {
 		text += " " + visible(n.about, 40)

@@ -1,11 +1,11 @@
-// Command plans runs one of the plans beside it with four agents that live in this process:
+// Command plans runs one of the plans beside it with agents that live in this process, instead of those that its team: names:
 //
 //	go run ./examples/plans quorum 'question=What is the capital of France?'
 //	go run ./examples/plans review topic=cats
 //	go run ./examples/plans translate 'lines=one
 //	two'
 //
-// The agents are simple, so that they need nothing; a plan with a team: of its own, for parley run, has real ones.
+// The agents are simple, so that they need nothing. parley run takes the team that the plan names.
 package main
 
 import (
@@ -85,15 +85,25 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 // team is who works on the plans.
 func team() *orchestrator.Team {
 	t := &orchestrator.Team{}
-	add := func(name string, run func(ctx context.Context, r *agent.Run) error, skills ...agent.Skill) {
+	add := func(name string, run func(ctx context.Context, r *agent.Run) error) {
 		t.Add(name, &orchestrator.Worker{Agents: agent.Local(&agent.Agent{
-			Card: agent.Card{Name: name, Description: "An agent of the example.", Skills: skills}, Run: run,
+			Card: agent.Card{Name: name, Description: "An agent of the example."}, Run: run,
 		})})
 	}
-	knows := func(ctx context.Context, r *agent.Run) error { return r.Say(ctx, "Paris") }
+	begun := make(chan struct{}, 2) // eve has begun, so that there is something to cancel
+	knows := func(ctx context.Context, r *agent.Run) error {
+		select {
+		case <-begun:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return r.Say(ctx, "Paris")
+	}
 	add("ann", knows)
 	add("bob", knows)
 	add("eve", func(ctx context.Context, _ *agent.Run) error {
+		begun <- struct{}{}
+		begun <- struct{}{}
 		<-ctx.Done() // still thinking when the others agree
 		return ctx.Err()
 	})
@@ -109,12 +119,19 @@ func team() *orchestrator.Team {
 		}
 		return r.Say(ctx, texts[r.Session])
 	})
-	add("critic", func(ctx context.Context, r *agent.Run) error {
+	add("stylist", func(ctx context.Context, r *agent.Run) error {
 		if strings.Contains(r.Text(), "very") {
 			return r.Say(ctx, "Good.")
 		}
 		return r.Say(ctx, "A little dry.")
-	}, agent.Skill{ID: "fact-checking", Name: "Fact checking", Description: "Says whether something is true."})
+	})
+	add("checker", func(ctx context.Context, r *agent.Run) error { return r.Say(ctx, "Yes.") })
+	add("scribe", func(ctx context.Context, r *agent.Run) error {
+		if ok, err := r.Confirm(ctx, "Shall I write this down?"); err != nil || !ok {
+			return err
+		}
+		return r.Say(ctx, "Written: "+r.Text())
+	})
 	add("interpreter", func(ctx context.Context, r *agent.Run) error {
 		_, word, _ := strings.Cut(r.Text(), ": ")
 		french := map[string]string{"one": "un", "two": "deux", "three": "trois"}[word]
@@ -122,6 +139,6 @@ func team() *orchestrator.Team {
 			return agent.Errorf("I do not know %q.", word)
 		}
 		return r.Say(ctx, french)
-	}, agent.Skill{ID: "translation", Name: "Translation", Description: "Translates into French.", Tags: []string{"french"}})
+	})
 	return t
 }

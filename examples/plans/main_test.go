@@ -12,8 +12,8 @@ func TestPlans(t *testing.T) {
 		last, lines string
 	}{
 		{[]string{"quorum", "question=What is the capital of France?"}, "", "Paris", "cancelled answer/eve"},
-		{[]string{"review", "topic=cats"}, "publish\n", "Here is a sentence about cats.", "ok        verdict"},
-		{[]string{"review", "topic=cats"}, "polish\n", "Here is a very good sentence about cats.", "ok        final/polish/polishing/1/better"},
+		{[]string{"review", "topic=cats"}, "publish\nyes\n", "Written: Here is a sentence about cats.", "ok        final/publish/note"},
+		{[]string{"review", "topic=cats"}, "polish\n", "Here is a very good sentence about cats.", "ok        final/polish/polishing/1/again"},
 		{[]string{"review", "topic=cats"}, "drop\n", "Goodbye.", "ok        final"},
 		{[]string{"translate", "lines=one\ntwo\nthousand\nthree"}, "", "trois", "failed    each/3/1"},
 	} {
