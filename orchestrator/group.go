@@ -311,7 +311,7 @@ func (x *run) each(ctx context.Context, s *Step, in *vars, clk *clock, rep *Repo
 	rep.Steps = x.branches(ctx, g, limit, nil, func(ctx context.Context, i int) *Report {
 		one := &Report{Path: under(rep.Path, fmt.Sprint(i+1)), Kind: stepSteps, State: OK, Started: now()}
 		if ctx.Err() != nil {
-			one.State, one.Error = Skipped, &StepError{Kind: KindSkipped, Text: context.Cause(ctx).Error()}
+			one.State, one.Error = failure(ctx, context.Cause(ctx))
 			return one
 		}
 		inner := newVars(in)

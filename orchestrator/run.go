@@ -396,10 +396,19 @@ func (x *run) skip(ctx context.Context, s *Step, path, why string) *Report {
 	return rep
 }
 
+// unbegun is the report of a step whose context has ended before it: for the reader of a report that is no other end than that of a
+// step which had just begun.
+func (x *run) unbegun(ctx context.Context, path, what string) *Report {
+	rep := &Report{Path: path, Kind: what}
+	rep.State, rep.Error = failure(ctx, context.Cause(ctx))
+	_ = x.tell(ctx, Event{Kind: EventEnded, Path: path, Report: rep}) // a failed one ends the run
+	return rep
+}
+
 // step does one step, whatever it is, within its time.
 func (x *run) step(ctx context.Context, s *Step, path string, in *vars, clk *clock) *Report {
 	if ctx.Err() != nil {
-		return x.skip(ctx, s, path, context.Cause(ctx).Error())
+		return x.unbegun(ctx, path, s.what())
 	}
 	rep := &Report{Path: path, Kind: s.what(), State: OK, Started: now()}
 	if s.When != "" {

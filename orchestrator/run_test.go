@@ -367,7 +367,7 @@ m/2 failed (m/2/1: agent: bad)
 m/2/1 failed (agent: bad)
 m/3 cancelled (m/3/1: cancelled: another branch failed)
 m/3/1 cancelled (cancelled: another branch failed)
-m/4 skipped (skipped: another branch failed)
+m/4 cancelled (cancelled: another branch failed)
 `)
 	})
 }
@@ -478,7 +478,7 @@ func TestDeafMembers(t *testing.T) {
 		begun := time.Now()
 		r := &Runner{
 			Team: local(map[string]func(context.Context, *agent.Run) error{
-				"echo": echo, "deaf": func(_ context.Context, r *agent.Run) error {
+				"echo": echo, "slow": after(time.Second, "x", nil, nil), "deaf": func(_ context.Context, r *agent.Run) error {
 					time.Sleep(4 * time.Second)
 					if err := r.Say(context.Background(), "too late"); err == nil {
 						t.Error("what is said too late is taken")
@@ -495,7 +495,7 @@ func TestDeafMembers(t *testing.T) {
 		do(t, r, `
 steps:
   - {id: a, agent: deaf, prompt: x, timeout: 1s, optional: true}
-  - {id: p, join: any, parallel: [{id: b, agent: deaf, prompt: x}, {id: c, agent: echo, prompt: x}]}
+  - {id: p, join: any, parallel: [{id: b, agent: deaf, prompt: x}, {id: c, agent: slow, prompt: x}]}
   - {id: d, agent: echo, prompt: x}
 `, nil, 1250*time.Millisecond+4*time.Second, `
 plan ok
@@ -506,7 +506,7 @@ p/c ok "x"
 d ok "x"
 `)
 		want := []string{
-			"1.25s ended a", "1.25s output p/c", "1.25s ended p/c", "1.5s ended p/b", "1.5s ended p", "1.5s output d", "1.5s ended d", "5.25s run_ended ",
+			"1.25s ended a", "2.25s output p/c", "2.25s ended p/c", "2.5s ended p/b", "2.5s ended p", "2.5s output d", "2.5s ended d", "5.25s run_ended ",
 		}
 		if d := cmp.Diff(want, when); d != "" {
 			t.Errorf("-want +got\n%s", d)
