@@ -49,6 +49,12 @@ func (p *Playground) addMethods() {
 	add("lessons/close", jsonrpc.Func(p.lessonsClose))
 	add("lessons/check", jsonrpc.Func(p.lessonsCheck))
 
+	add("agents/list", jsonrpc.Func(p.agentsList), jsonrpc.Open)
+	add("agents/run", jsonrpc.PeerFunc(p.agentsRun), jsonrpc.Open)
+	add("agents/answer", jsonrpc.Func(p.agentsAnswer))
+	add("agents/cancel", jsonrpc.Func(p.agentsCancel))
+	add("oauth/start", jsonrpc.PeerFunc(p.oauthStart), jsonrpc.Open)
+
 }
 
 type none struct{}

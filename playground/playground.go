@@ -91,6 +91,8 @@ type Playground struct {
 	configs   map[string]*pasted
 	pasteNo   int
 	file      *ConfigView
+	runs      map[string]*agentRun
+	runNo     int
 }
 
 // New makes a Playground and starts its recording. Close ends both.
@@ -100,6 +102,7 @@ func New(o *Options) (*Playground, error) {
 		changed: make(chan struct{}),
 		logs:    make(map[string]*opened),
 		configs: make(map[string]*pasted),
+		runs:    make(map[string]*agentRun),
 	}
 	if o != nil {
 		p.options = *o

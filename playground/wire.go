@@ -103,11 +103,11 @@ type messageParams struct {
 }
 
 type messageResult struct {
-	Row    *capture.Row `json:"row"`
-	Text   string       `json:"text"`
-	Base64 string       `json:"base64,omitzero"`
-	Bytes  int          `json:"bytes"`
-	Cut    bool         `json:"cut"`
+	Row    jsonrpc.Raw `json:"row"`
+	Text   string      `json:"text"`
+	Base64 string      `json:"base64,omitzero"`
+	Bytes  int         `json:"bytes"`
+	Cut    bool        `json:"cut"`
 }
 
 func (p *Playground) wireMessage(_ context.Context, in messageParams) (messageResult, error) {
@@ -127,7 +127,11 @@ func (p *Playground) wireMessage(_ context.Context, in messageParams) (messageRe
 	if err != nil {
 		return messageResult{}, badParam("/ref", "#%s: %v", in.Ref, err)
 	}
-	out := messageResult{Row: &row, Bytes: max(row.Size, len(payload)), Cut: row.Cut}
+	text, err := row.AppendJSON(nil)
+	if err != nil {
+		return messageResult{}, err
+	}
+	out := messageResult{Row: text, Bytes: max(row.Size, len(payload)), Cut: row.Cut}
 	if in.Limit > 0 && len(payload) > in.Limit {
 		payload, out.Cut = cutText(payload, in.Limit), true
 	}

@@ -1,0 +1,338 @@
+package playground
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+
+	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/a2a"
+	"github.com/da1ed7bb/parley/a2a/a2ahttp"
+	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/agent/a2aagent"
+	"github.com/da1ed7bb/parley/agent/acpagent"
+	"github.com/da1ed7bb/parley/agent/editoragent"
+	"github.com/da1ed7bb/parley/agent/mcpagent"
+	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/mcp/mcphttp"
+	"github.com/da1ed7bb/parley/transport/httprpc"
+	"github.com/da1ed7bb/parley/transport/stdio"
+	"github.com/da1ed7bb/parley/transport/stream"
+)
+
+// maxRuns bounds the runs of agents at once.
+const maxRuns = 32
+
+// An agentRun is a run that goes on.
+type agentRun struct{ job *agent.Job }
+
+// An agentLink is a way to agents, on the record, and what is to be closed behind it.
+type agentLink struct {
+	*agent.Client
+	wire *capture.Wire
+	idle func()
+}
+
+func (l *agentLink) close() {
+	err := l.Client.Close()
+	if l.idle != nil {
+		l.idle()
+	}
+	l.wire.Close(err)
+}
+
+// dialAgent opens a conversation of its own with the agents of a target: its protocol's client makes the calls.
+func (p *Playground) dialAgent(ctx context.Context, name string) (*agentLink, error) {
+	t, err := p.find(name, "")
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	spec := t.Target
+	p.mu.Unlock()
+	if spec.Problem != "" {
+		return nil, unavailable("%s: %s", name, spec.Problem)
+	}
+	l := &agentLink{}
+	where := parley.Target{Scheme: "exec", Argv: spec.Command}
+	if len(spec.Command) == 0 {
+		if where, err = parley.ParseTarget(spec.Address); err != nil || isExec(where) {
+			return nil, badParam("/target", "%s is no address", name)
+		}
+	}
+	l.wire = p.rec.Wire(capture.WireInfo{Target: name, Carrier: where.Scheme, Title: "agents of " + name, Peer: spec.show()})
+	if where.Scheme == "http" || where.Scheme == "https" {
+		err = p.dialAgentHTTP(ctx, l, &spec, where)
+	} else {
+		err = p.dialAgentStream(ctx, l, &spec, where)
+	}
+	if err != nil {
+		l.wire.Close(err)
+		if l.idle != nil {
+			l.idle()
+		}
+		if _, known := errors.AsType[*jsonrpc.Error](err); known {
+			return nil, err
+		}
+		return nil, unavailable("%s: %s", name, reason(err))
+	}
+	return l, nil
+}
+
+func (p *Playground) implementation() mcp.Implementation {
+	return mcp.Implementation{Name: "parley", Version: orDefault(p.options.Version, "devel")}
+}
+
+func (p *Playground) dialAgentHTTP(ctx context.Context, l *agentLink, spec *Target, where parley.Target) (err error) {
+	client, idle := p.recordedClient(spec, l.wire, nil)
+	l.idle = idle
+	switch spec.protocol() {
+	case ProtocolMCP:
+		l.Client, err = mcpagent.Client(nil, func(o *mcp.ClientOptions) (*mcp.Client, error) {
+			return mcphttp.Connect(ctx, where.URL(), p.implementation(), &mcphttp.ClientOptions{Client: *o, HTTP: client})
+		})
+	case ProtocolA2A:
+		var c *a2a.Client
+		var card *a2a.AgentCard
+		if c, card, err = a2ahttp.Dial(ctx, where.URL(), &a2ahttp.Options{HTTP: client}); err == nil {
+			l.Client = a2aagent.Client(c, card)
+		}
+	case ProtocolACP:
+		link := httprpc.NewClient(where.URL(), &httprpc.Options{HTTP: client, Open: acp.Open})
+		l.Client = acpagent.Client(acp.NewClient(link, nil))
+	default:
+		err = badParam("/target", "%s speaks no protocol of agents", spec.Name)
+	}
+	return err
+}
+
+func (p *Playground) dialAgentStream(ctx context.Context, l *agentLink, spec *Target, where parley.Target) (err error) {
+	var t jsonrpc.Transport
+	if len(spec.Command) > 0 {
+		child, err := stdio.Start(ctx, spec.Command, &stdio.Options{
+			Options: stream.Options{MaxMessage: maxMessage}, Framing: spec.Framing, Dir: spec.Dir, Env: spec.Env,
+			Stderr: func(line string) { l.wire.Stderr([]byte(line)) },
+		})
+		if err != nil {
+			return err
+		}
+		p.options.Log(spec.Name + " started (pid " + strconv.Itoa(child.PID()) + "): " + spec.show())
+		t = child
+	} else {
+		dialer := parley.Dialer{TLS: p.options.TLS, Header: spec.Header, Token: spec.Token, MaxMessage: maxMessage}
+		if t, err = dialer.Open(ctx, where); err != nil {
+			return err
+		}
+	}
+	t = l.wire.Transport(t)
+	switch spec.protocol() {
+	case ProtocolMCP:
+		l.Client, err = mcpagent.Connect(ctx, t, p.implementation(), nil)
+	case ProtocolA2A:
+		l.Client = a2aagent.Client(a2a.Connect(ctx, t, nil), nil)
+	case ProtocolACP:
+		l.Client = acpagent.Client(acp.Connect(ctx, t, nil))
+	case ProtocolEditor:
+		dir := spec.Dir
+		if dir == "" {
+			dir, _ = os.Getwd() // "" is "/"
+		}
+		l.Client, err = editoragent.Connect(ctx, t, &editoragent.ClientOptions{CWD: dir})
+	default:
+		err = badParam("/target", "%s speaks no protocol of agents", spec.Name)
+	}
+	if err != nil {
+		_ = t.Close() // err says why
+	}
+	return err
+}
+
+type agentsResult struct {
+	Agents []agent.Card `json:"agents"`
+}
+
+func (p *Playground) agentsList(ctx context.Context, in targetName) (agentsResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*openTime)
+	defer cancel()
+	l, err := p.dialAgent(ctx, in.Target)
+	if err != nil {
+		return agentsResult{}, err
+	}
+	defer l.close()
+	cards, err := l.Agents(ctx)
+	if err != nil {
+		return agentsResult{}, unavailable("%s: %s", in.Target, sentence(err))
+	}
+	return agentsResult{append([]agent.Card{}, cards...)}, nil
+}
+
+type agentParams struct {
+	Target  string       `json:"target"`
+	Agent   string       `json:"agent,omitzero"`
+	Text    string       `json:"text,omitzero"`
+	Session string       `json:"session,omitzero"`
+	Run     string       `json:"run,omitzero"`
+	Answer  *answerWords `json:"answer"`
+	Later   bool         `json:"later,omitzero"` // leave the run waiting when it asks, where its protocol can
+}
+
+// answerWords are an answer as the page has it.
+type answerWords struct {
+	Text     string      `json:"text,omitzero"`
+	Option   string      `json:"option,omitzero"`
+	Value    jsonrpc.Raw `json:"value,omitzero"`
+	Declined bool        `json:"declined,omitzero"`
+}
+
+func (a *answerWords) answer() *agent.Answer {
+	if a == nil {
+		return nil
+	}
+	out := &agent.Answer{Option: a.Option, Value: a.Value.Clone(), Declined: a.Declined}
+	if a.Text != "" {
+		out.Parts = []agent.Part{agent.Text(a.Text)}
+	}
+	return out
+}
+
+// runView is an event of a run as the page sees it.
+type runView struct {
+	Run      string          `json:"run"`
+	Kind     string          `json:"kind"`
+	Text     string          `json:"text,omitzero"`
+	Parts    []agent.Part    `json:"parts,omitempty"`
+	Done     float64         `json:"done,omitzero"`
+	Total    float64         `json:"total,omitzero"`
+	Question *agent.Question `json:"question,omitzero"`
+	ID       string          `json:"id,omitzero"` // the server's name of the run
+	Session  string          `json:"session,omitzero"`
+	Message  string          `json:"message,omitzero"`
+}
+
+type runEnd struct {
+	State    agent.State     `json:"state"`
+	Text     string          `json:"text"`
+	Output   []agent.Part    `json:"output"`
+	Run      string          `json:"run,omitzero"` // for going on: {"run", "answer"}
+	Session  string          `json:"session,omitzero"`
+	Question *agent.Question `json:"question,omitzero"`
+	Why      string          `json:"why,omitzero"`
+}
+
+// agentsRun runs an agent and tells the page what it says. It ends with the run; a page that goes away ends it too.
+func (p *Playground) agentsRun(ctx context.Context, page jsonrpc.Peer, in agentParams) (runEnd, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(p.ctx, stop)()
+	dialing, cancel := context.WithTimeout(ctx, 2*openTime)
+	l, err := p.dialAgent(dialing, in.Target)
+	cancel()
+	if err != nil {
+		return runEnd{}, err
+	}
+	defer l.close()
+	request := &agent.Request{Agent: in.Agent, Session: in.Session, Run: in.Run, Answer: in.Answer.answer()}
+	if in.Run == "" {
+		request.Input = agent.Prompt(in.Text)
+	}
+	job := l.Start(ctx, request)
+	defer job.Close()
+	id, err := p.addRun(job)
+	if err != nil {
+		return runEnd{}, err
+	}
+	defer p.removeRun(id)
+	for e := range job.Events() {
+		v := runView{Run: id, Kind: e.Kind, Parts: e.Parts, ID: e.ID, Session: e.Session, Message: e.Message, Question: e.Question}
+		for _, part := range e.Parts {
+			if part.IsText() {
+				v.Text += part.Text
+			}
+		}
+		if e.Progress != nil {
+			v.Text, v.Done, v.Total = e.Progress.Message, e.Progress.Done, e.Progress.Total
+		}
+		if err := page.Notify(ctx, "run", raw(v)); err != nil {
+			return runEnd{}, err
+		}
+	}
+	r, err := job.Wait(ctx)
+	end := runEnd{Output: []agent.Part{}}
+	if r != nil {
+		end.State, end.Text, end.Run, end.Session, end.Question, end.Why = r.State, r.String(), r.ID, r.Session, r.Question, r.Text
+		end.Output = append(end.Output, r.Output...)
+	}
+	switch failure, failed := errors.AsType[*agent.Failure](err); {
+	case failed:
+		end.State, end.Why = failure.State, failure.Text
+	case errors.Is(err, agent.ErrCancelled), errors.Is(err, context.Canceled):
+		end.State = agent.Cancelled
+	case err != nil:
+		return end, unavailable("%s: %s", in.Target, sentence(err))
+	}
+	return end, nil
+}
+
+func (p *Playground) addRun(job *agent.Job) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.runs) >= maxRuns {
+		return "", badParam("", "%d runs go on already", maxRuns)
+	}
+	p.runNo++
+	id := "r" + strconv.Itoa(p.runNo)
+	p.runs[id] = &agentRun{job}
+	return id, nil
+}
+
+func (p *Playground) removeRun(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.runs, id)
+}
+
+func (p *Playground) run(id string) (*agentRun, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.runs[id]; r != nil {
+		return r, nil
+	}
+	return nil, badParam("/run", "there is no run %q any more", id)
+}
+
+type runAnswer struct {
+	Run      string      `json:"run"`
+	Text     string      `json:"text,omitzero"`
+	Option   string      `json:"option,omitzero"`
+	Value    jsonrpc.Raw `json:"value,omitzero"`
+	Declined bool        `json:"declined,omitzero"`
+}
+
+func (p *Playground) agentsAnswer(_ context.Context, in runAnswer) (none, error) {
+	r, err := p.run(in.Run)
+	if err != nil {
+		return none{}, err
+	}
+	a := &answerWords{in.Text, in.Option, in.Value, in.Declined}
+	if err := r.job.Answer(a.answer()); err != nil {
+		return none{}, badParam("/run", "%v", err)
+	}
+	return none{}, nil
+}
+
+type runName struct {
+	Run string `json:"run"`
+}
+
+func (p *Playground) agentsCancel(_ context.Context, in runName) (none, error) {
+	r, err := p.run(in.Run)
+	if err != nil {
+		return none{}, err
+	}
+	r.job.Cancel()
+	return none{}, nil
+}

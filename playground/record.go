@@ -1,0 +1,197 @@
+package playground
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+
+	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/origin"
+	"github.com/da1ed7bb/parley/transport/sse"
+)
+
+// A recorded is an http.RoundTripper whose exchanges are recorded: for clients of protocols, which make their own requests.
+type recorded struct {
+	wire   *capture.Wire
+	base   http.RoundTripper
+	header http.Header // added to each request to origin
+	origin *http.Request
+	seen   func(r *http.Request, answer *http.Response, err error) // may be nil
+}
+
+// recordedClient makes an http.Client for a target.
+func (p *Playground) recordedClient(spec *Target, wire *capture.Wire, seen func(*http.Request, *http.Response, error)) (client *http.Client, idle func()) {
+	base, idle := origin.Client(nil, p.options.TLS)
+	r := &recorded{wire: wire, base: base.Transport, header: spec.Header.Clone(), seen: seen}
+	if r.header == nil {
+		r.header = make(http.Header)
+	}
+	if spec.Token != "" {
+		r.header.Set("Authorization", "Bearer "+spec.Token)
+	}
+	r.origin, _ = http.NewRequestWithContext(context.Background(), http.MethodGet, spec.Address, nil) // nil for no URL: then no header is added
+	return &http.Client{Transport: r}, idle
+}
+
+func (t *recorded) RoundTrip(r *http.Request) (*http.Response, error) {
+	own := t.origin != nil && origin.Same(r.URL, t.origin.URL)
+	if own && len(t.header) > 0 {
+		r = r.Clone(r.Context())
+		for name, values := range t.header {
+			if r.Header.Get(name) == "" {
+				r.Header[name] = values
+			}
+		}
+	}
+	uri := r.URL.RequestURI()
+	if !own {
+		uri = r.URL.String()
+	}
+	x := t.wire.Exchange(capture.Out, r.Method, uri, r.Header)
+	if r.Body != nil && r.GetBody != nil {
+		if copied, err := r.GetBody(); err == nil {
+			if body, err := io.ReadAll(io.LimitReader(copied, maxMessage)); err == nil && len(body) > 0 {
+				if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); isJSON(media) {
+					x.Request(body)
+				} else {
+					x.Junk(capture.Out, redactForm(body), "a form")
+				}
+			}
+			_ = copied.Close() // it was read
+		}
+	}
+	answer, err := t.base.RoundTrip(r)
+	if t.seen != nil {
+		t.seen(r, answer, err)
+	}
+	if err != nil {
+		x.End(errors.New(reason(err)))
+		return nil, err
+	}
+	x.Head(answer.StatusCode, answer.Header)
+	media, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if media == sse.ContentType {
+		answer.Body = newStreamTap(x, answer.Body)
+	} else {
+		answer.Body = &bodyTap{body: answer.Body, x: x, json: isJSON(media)}
+	}
+	return answer, nil
+}
+
+// redactForm is a form without its values, which are secrets more often than not (RFC 6749).
+func redactForm(body []byte) []byte {
+	var out bytes.Buffer
+	for i, field := range bytes.Split(body, []byte("&")) {
+		name, _, _ := bytes.Cut(field, []byte("="))
+		if i > 0 {
+			out.WriteByte('&')
+		}
+		out.Write(name)
+		out.WriteString("=" + capture.Hidden)
+	}
+	return out.Bytes()
+}
+
+// A bodyTap keeps what is read of a body and records it at the end.
+type bodyTap struct {
+	body io.ReadCloser
+	x    *capture.Exchange
+	json bool
+	kept []byte
+	once sync.Once
+}
+
+func (b *bodyTap) Read(p []byte) (int, error) {
+	n, err := b.body.Read(p)
+	if len(b.kept) < maxMessage {
+		b.kept = append(b.kept, p[:n]...)
+	}
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			b.finish(nil)
+		} else {
+			b.finish(err)
+		}
+	}
+	return n, err
+}
+
+func (b *bodyTap) Close() error {
+	err := b.body.Close()
+	b.finish(nil)
+	return err
+}
+
+func (b *bodyTap) finish(err error) {
+	b.once.Do(func() {
+		switch {
+		case len(b.kept) == 0:
+		case b.json:
+			b.x.Response(b.kept, "")
+		default:
+			b.x.Junk(capture.In, b.kept, "a document")
+		}
+		b.x.End(err)
+	})
+}
+
+// A streamTap records the events of a stream while somebody else reads them.
+type streamTap struct {
+	body io.ReadCloser
+	pipe *io.PipeWriter
+	done chan struct{}
+	once sync.Once
+	x    *capture.Exchange
+}
+
+func newStreamTap(x *capture.Exchange, body io.ReadCloser) *streamTap {
+	r, w := io.Pipe()
+	s := &streamTap{body: body, pipe: w, done: make(chan struct{}), x: x}
+	go func() { // ends with Close, which waits for it
+		defer close(s.done)
+		reader := sse.NewReader(r, maxMessage)
+		for {
+			e, err := reader.Next()
+			if err != nil {
+				_, _ = io.Copy(io.Discard, r) // the writer is the one who counts
+				return
+			}
+			if len(bytes.TrimSpace(e.Data)) > 0 {
+				x.Response(e.Data, e.ID)
+			}
+		}
+	}()
+	return s
+}
+
+func (s *streamTap) Read(p []byte) (int, error) {
+	n, err := s.body.Read(p)
+	if n > 0 {
+		_, _ = s.pipe.Write(p[:n]) // the reader reads to the end
+	}
+	if err != nil {
+		s.finish(err)
+	}
+	return n, err
+}
+
+func (s *streamTap) Close() error {
+	err := s.body.Close()
+	s.finish(nil)
+	return err
+}
+
+func (s *streamTap) finish(err error) {
+	s.once.Do(func() {
+		_ = s.pipe.Close() // it never fails
+		<-s.done
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		s.x.End(err)
+	})
+}
