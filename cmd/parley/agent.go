@@ -189,14 +189,17 @@ func (v *agentVerb) explain(ctx context.Context, err error) error {
 		}
 		return &toldError{what + f.Text, err}
 	}
+	if errors.Is(err, jsonrpc.ErrMethodNotFound) {
+		return &toldError{v.target.String() + " does not speak this protocol: it answers " + jsonrpc.ErrMethodNotFound.Error(), err}
+	}
+	if e, ok := errors.AsType[*sse.StatusError](err); ok && e.Status == http.StatusNotFound {
+		return &toldError{"nobody speaks this protocol at " + v.target.String() + " (HTTP 404)", err}
+	}
 	if e, ok := errors.AsType[*acp.Error](err); ok {
 		return &toldError{e.Message, err}
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
 		return &dialError{v.target, err}
-	}
-	if errors.Is(err, jsonrpc.ErrMethodNotFound) {
-		return &toldError{v.target.String() + " does not speak this protocol: it answers " + jsonrpc.ErrMethodNotFound.Error(), err}
 	}
 	return err
 }
@@ -214,9 +217,20 @@ func (v *agentVerb) dialer() (*parley.Dialer, error) {
 	d.Stderr = v.screen.line
 	d.Report = v.report
 	if v.tracer != nil {
-		d.Tap = v.tracer.see
+		d.Tap = v.see
 	}
 	return d, nil
+}
+
+// see tells one message of the trace, on a line of its own also where the answer is being written on the same screen.
+func (v *agentVerb) see(f parley.Frame) {
+	v.mu.Lock()
+	if v.midLine && v.printer.terminal && v.tracer.asLines {
+		fmt.Fprintln(v.app.stderr)
+		v.midLine = false
+	}
+	v.mu.Unlock()
+	v.tracer.see(f)
 }
 
 // report tells what nobody else hears.

@@ -156,6 +156,9 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 	front := demo.Front(version, firstForAgents, d.all)
 	card := a2aagent.Card(&front.Card)
 	card.SupportedInterfaces = a2ahttp.Interfaces(a2aPath, a2aRESTPath)
+	if f.a2a { // on stdin and stdout there are no paths
+		card.SupportedInterfaces = []a2a.AgentInterface{{URL: "stdio:", ProtocolBinding: a2a.BindingStream, ProtocolVersion: a2a.V10.String()}}
+	}
 	card.Capabilities.Streaming, card.Capabilities.PushNotifications = true, true
 	d.pusher = &a2ahttp.Pusher{Loopback: f.loopbackWebhooks}
 	po.Push = d.pusher

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
 // A tracedTransport tells each request over HTTP and what comes back: messages of JSON-RPC as such, and REST as method, path and status.
@@ -28,36 +29,73 @@ func (t *tracedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			_ = again.Close()
 		}
 	}
-	begun := time.Now()
-	where := r.Method + " " + r.URL.Path
-	t.see(true, where, "", begun, body)
+	x := &exchange{transport: t, what: r.Method + " " + r.URL.Path, begun: time.Now()}
+	if method := textOf(memberOf(body, "method")); method != "" {
+		x.what = method
+	}
+	x.see(true, "", body)
 	answer, err := t.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
 	stream := strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream")
 	answer.Body = &tracedBody{ReadCloser: answer.Body, stream: stream, see: func(payload []byte) {
-		t.see(false, where, answer.Status, begun, payload)
+		note := answer.Status
+		if stream {
+			note = eventName(payload)
+		}
+		x.see(false, note, payload)
 	}}
 	return answer, nil
 }
 
+// An exchange is one request and what comes back.
+type exchange struct {
+	transport *tracedTransport
+	what      string
+	begun     time.Time
+}
+
 // see tells one payload.
-func (t *tracedTransport) see(out bool, where, status string, begun time.Time, payload []byte) {
+func (x *exchange) see(out bool, note string, payload []byte) {
 	f := parley.Frame{Time: time.Now(), Out: out, Payload: payload}
-	if bytes.Contains(payload, []byte(`"jsonrpc"`)) || !t.tracer.asLines && len(payload) > 0 {
-		t.tracer.see(f)
+	t := x.transport.tracer
+	if !t.asLines {
+		if len(payload) > 0 {
+			t.see(f)
+		}
 		return
 	}
-	d := described{what: visible(where, 60), note: status}
+	d := described{what: visible(x.what, 60), note: note}
+	if id := memberOf(payload, "id"); memberOf(payload, "jsonrpc") != nil && id != nil {
+		d.id = string(id)
+	}
 	if !out {
-		d.took = milliseconds(f.Time.Sub(begun))
+		d.took = milliseconds(f.Time.Sub(x.begun))
 	}
-	if t.tracer.asLines {
-		t.tracer.mu.Lock()
-		defer t.tracer.mu.Unlock()
-		t.tracer.line(f, d, bytesOf(len(payload)))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.line(f, d, bytesOf(len(payload)))
+}
+
+// eventName is what an event of a stream is about: its type in ACP, the name of its only member in A2A.
+func eventName(payload jsonrpc.Raw) string {
+	if kind := textOf(memberOf(payload, "type")); kind != "" {
+		return visible(kind, 40)
 	}
+	if e := memberOf(payload, "error"); e != nil {
+		return "error " + visible(string(memberOf(e, "code")), 20)
+	}
+	result := memberOf(payload, "result")
+	if result == nil {
+		result = payload
+	}
+	if kind(result) == '{' {
+		for name := range members(result) {
+			return visible(textOf(name), 40)
+		}
+	}
+	return ""
 }
 
 // A tracedBody tells what is read from it: each event of a stream, or all of it at its end.

@@ -22,7 +22,7 @@ const editHelp = `Talk to a coding agent as a code editor does: by the Agent Cli
 
   parley edit "/words one word after the other" -- parley demo --editor --stdio
   parley edit "water the plants" --yes -- parley demo --editor --stdio
-  parley edit -d @task.txt --read-only --no -o json -- some-agent --acp
+  parley edit "/ask good morning" --answer Ada --read-only -- parley demo --editor --stdio
 
 Without words, a terminal is asked for one prompt after the other. The agent reads and writes text files in the working folder,
 and nowhere else; --read-only lets it write nothing. What it wants a permission for is asked on the terminal; without one --yes,
@@ -39,6 +39,13 @@ func (a *app) editCommand() *cobra.Command {
 	f.StringVar(&v.cwd, "cwd", ".", "the working `DIR` of the session, and the only one whose files the agent gets")
 	f.BoolVar(&v.noWrite, "read-only", false, "write no files for the agent")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, words []string) error {
+		if !a.hasArgv && (len(words) == 0 || !looksLikeTarget(words[0])) {
+			return usagef("which agent? Its command stands behind --: parley edit TEXT -- CMD ARG…")
+		}
+		return run(cmd, words)
+	}
 	return cmd
 }
 

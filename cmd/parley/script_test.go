@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +28,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/*.txtar. Each script has a demo of its own, whose addresses are in $HTTP, $WS, $TCP and $UNIX;
-// those where it speaks MCP are in $MCP_HTTP, $MCP_WS, $MCP_SSE, $MCP_TCP and $MCP_UNIX.
+// those where it speaks MCP are in $MCP_HTTP, $MCP_WS, $MCP_SSE, $MCP_TCP and $MCP_UNIX, those of its agents in $ACP_HTTP, $ACP_WS, $ACP_UNIX,
+// $A2A_HTTP, $A2A_WS and $A2A_UNIX.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(scripts) == 0 {
@@ -41,7 +43,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each command under the race detector takes a second more
 			return startDemo(nil, env.Setenv, env.Defer)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "demo": demoWith, "certify": certify, "examples": examples},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "demo": demoWith, "certify": certify, "examples": examples, "saved": saved, "enddemo": endDemo},
 	})
 }
 
@@ -67,14 +69,47 @@ func demoWith(ts *testscript.TestScript, neg bool, args []string) {
 			args[i] = ts.MkAbs(arg)
 		}
 	}
-	ts.Check(startDemo(args, ts.Setenv, ts.Defer))
+	ts.Check(startDemo(args, ts.Setenv, func(f func()) {
+		var once sync.Once
+		end := func() { once.Do(f) }
+		ended.Lock()
+		ended.of[ts] = append(ended.of[ts], end)
+		ended.Unlock()
+		ts.Defer(end)
+	}))
+}
+
+// ended is what ends the demos that a script has started.
+var ended = struct {
+	sync.Mutex
+	of map[*testscript.TestScript][]func()
+}{of: map[*testscript.TestScript][]func(){}}
+
+// endDemo ends the demos that demo has started, before the script does.
+func endDemo(ts *testscript.TestScript, neg bool, args []string) {
+	ended.Lock()
+	all := ended.of[ts]
+	delete(ended.of, ts)
+	ended.Unlock()
+	for _, end := range slices.Backward(all) {
+		end()
+	}
+}
+
+// saved puts what the last command printed into a variable, without the quotes of JSON: saved RUN
+func saved(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: saved NAME")
+	}
+	ts.Setenv(args[0], strings.Trim(strings.TrimSpace(ts.ReadFile("stdout")), `"`))
 }
 
 // examples runs the three examples at the beginning of a verb's help, as they stand but for the ports: examples mcp tools
 func examples(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("parley", append(args, "--help")...))
 	real := strings.NewReplacer(" :3000/mcp", " "+ts.Getenv("MCP_HTTP"), "http://127.0.0.1:3000/mcp", ts.Getenv("MCP_HTTP"),
-		" :3000/rpc", " "+ts.Getenv("HTTP"), "http://127.0.0.1:3000/rpc", ts.Getenv("HTTP"), "tcp://127.0.0.1:3001", ts.Getenv("TCP"))
+		" :3000/acp", " "+ts.Getenv("ACP_HTTP"), " :3000/a2a", " "+ts.Getenv("A2A_HTTP")+"/a2a",
+		" :3000/rpc", " "+ts.Getenv("HTTP"), "http://127.0.0.1:3000/rpc", ts.Getenv("HTTP"), "http://127.0.0.1:3000", ts.Getenv("A2A_HTTP"), "tcp://127.0.0.1:3001", ts.Getenv("TCP"))
 	ran := 0
 	for line := range strings.Lines(ts.ReadFile("stdout")) {
 		command, ok := strings.CutPrefix(line, "  parley ")
@@ -123,6 +158,7 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 	if slices.Contains(flags, "--tls-cert") {
 		web, stream = "https://127.0.0.1:0", "tls://127.0.0.1:0"
 	}
+	flags = append(flags, "--listen-acp", "unix:"+filepath.Join(dir, "c"), "--listen-a2a", "unix:"+filepath.Join(dir, "a"))
 	flags = append(flags, "--listen-mcp", stream, "--listen-mcp", "unix:"+filepath.Join(dir, "m"))
 	flags = append(flags, "--listen", web, "--listen", stream, "--listen", "unix:"+filepath.Join(dir, "s"))
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -141,7 +177,8 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 			panic(fmt.Sprintf("the demo ends with exit code %d and says:\n%s", code, rest))
 		}
 	})
-	time.AfterFunc(startTime, func() { cancel(errInterrupted) })
+	late := time.AfterFunc(startTime, func() { cancel(errInterrupted) })
+	defer late.Stop()
 
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -152,6 +189,8 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 			case i > 2 && words[i-2] == "mcp" && isAddress:
 				carrier, _, _ := strings.Cut(scheme, "+") // sse+http
 				setenv("MCP_"+strings.ToUpper(carrier), word)
+			case i > 2 && (words[i-2] == "acp" || words[i-2] == "a2a") && isAddress:
+				setenv(strings.ToUpper(words[i-2]+"_"+scheme), word)
 			case i > 1 && words[i-1] == "call" && isAddress:
 				setenv(strings.ToUpper(scheme), word)
 			}
