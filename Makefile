@@ -73,8 +73,9 @@ cross: ## the code compiles for the other systems too
 
 test: setup generate tidy lint race fuzz cross interop page ## everything that CI runs
 
-test-long: setup ## race tests five times, each fuzz target for five minutes
+test-long: setup ## race tests five times, fifty kills, every flipped byte, each fuzz target for five minutes
 	$(MAKE) race COUNT=5
+	PARLEY_KILLS=50 PARLEY_FLIPS=all go test -count=1 -timeout 60m -run 'Kill|Flipped' ./store/sqlite ./orchestrator
 	$(MAKE) fuzz FUZZTIME=5m
 
 clean: ## remove what was built here
