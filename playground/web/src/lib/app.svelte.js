@@ -185,10 +185,18 @@ export function takeRows(p) {
   if (l !== log()) return;
   if (!app.atEnd || app.paused) app.fresh += l.nodes.size - before;
   for (const r of p.rows ?? []) {
+    if (r.dir === "out" && r.kind === "request" && /^\d{1,15}$/.test(r.id ?? "") && l === logs.live) taken(r.target, Number(r.id));
     if ((r.kind === "result" || r.kind === "error") && r.dir === "in" && mine.delete(r.call ?? r.parent)) app.said = (r.kind === "error" ? "Error " + (r.code ?? "") + " " : "Result ") + "for " + (r.method ?? "call " + r.id);
   }
   stir();
   if (app.filter) refilter();
+}
+
+// taken notes that an id is in use; drafts whose id counts on by itself go past it.
+function taken(name, id) {
+  if (id < (used[name] ?? 0)) return;
+  used[name] = id + 1;
+  for (const d of app.drafts) if (d.auto && d.target === name) setAuto(d);
 }
 
 const mine = new Set(); // calls of this page that wait
@@ -241,8 +249,18 @@ async function select() {
 
 // ---- targets
 
-export async function describe(name, refresh = false) {
-  if (app.described[name] && !refresh) return app.described[name];
+const asking = new Map(); // what is being asked already, by target
+
+// describe learns what a target offers. By itself it asks only those that are open: a link or a look contacts nobody.
+export function describe(name, refresh = false) {
+  if (app.described[name] && !refresh) return Promise.resolve(app.described[name]);
+  const t = target(name);
+  if (!refresh && (!t || (t.state !== "open" && t.from !== "demo"))) return Promise.resolve(undefined);
+  if (!asking.has(name)) asking.set(name, ask(name, refresh).finally(() => asking.delete(name)));
+  return asking.get(name);
+}
+
+async function ask(name, refresh) {
   try {
     const d = await call("describe", { target: name, refresh });
     app.described[name] = { methods: [], tools: [], resources: [], templates: [], prompts: [], agents: [], problems: [], ...d };
@@ -257,6 +275,16 @@ export function choose(name) {
   const d = draft();
   if (d && !d.question) d.target = name;
   void describe(name);
+}
+
+// browse shows what a target offers. Drafts keep their targets.
+export function browse(name) {
+  app.target = name;
+  void describe(name);
+  const d = draft();
+  if (app.start || !d || d.target === name) return;
+  const other = app.drafts.findLast((x) => x.target === name && !x.question);
+  if (other) app.draft = other.id;
 }
 
 export async function openTarget(params) {
@@ -345,7 +373,8 @@ export function composeMethod(to, method) {
 export const hole = (item) => Object.keys(item.template ?? {}).find((k) => item.template[k] && typeof item.template[k] === "object" && Object.keys(item.template[k]).length === 0) ?? "arguments";
 
 export function itemParams(to, item) {
-  const params = { ...(item.template ?? {}) };
+  const entries = Object.entries(item.template ?? {});
+  const params = Object.fromEntries([...entries.filter(([, v]) => typeof v === "string"), ...entries.filter(([, v]) => typeof v !== "string")]);
   const args = item.examples?.[0]?.params ?? (item.schema ? sample(item.schema) : undefined);
   if (args !== undefined && item.template && hole(item) in params) params[hole(item)] = args;
   else if (!item.template && item.uri) params.uri = item.uri;
@@ -357,6 +386,14 @@ export const composeItem = (to, item) => replaceDraft({ target: to, text: messag
 
 export function edit(d, text) {
   if (d.text === text) return;
+  const id = (t) => {
+    const { root } = json.parse(t);
+    return root && json.raw(t, json.get(root, ["id"]));
+  };
+  if (d.auto && d.mode !== "hex") {
+    const [was, is] = [id(d.text), id(text)];
+    if (was !== undefined && is !== undefined && was !== is) d.auto = false;
+  }
   d.text = text;
   d.touched = true;
 }
@@ -416,8 +453,7 @@ export async function send(d = draft()) {
   const id = root && json.get(root, ["id"]);
   if (id?.type === "number" && !q) {
     const n = Number(json.raw(d.text, id));
-    if (Number.isSafeInteger(n)) used[d.target] = Math.max(used[d.target] ?? 0, n + 1);
-    if (d.auto) setAuto(d);
+    if (Number.isSafeInteger(n)) taken(d.target, n);
   }
   if (q) {
     const at = q.call && log().row(q.call) ? q.call : r.ref;

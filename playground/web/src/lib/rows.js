@@ -84,6 +84,7 @@ export class Log {
   foldable(node) {
     if (node.kids.length === 0) return false;
     const k = node.row.kind;
+    if (node.row.ref.includes(".") && node.kids.every((n) => n.row.kind === "result" || n.row.kind === "error" || n.row.kind === "http")) return false;
     return k === "request" || k === "batch" || node.kids.some((n) => n.row.kind !== "http");
   }
 
