@@ -211,7 +211,11 @@ func (r *planRun) join(plan *orchestrator.Plan) error {
 		}
 		maps.Copy(plan.Team, members)
 	}
-	if faults, ok := errors.AsType[*orchestrator.PlanError](plan.Check()); ok {
+	names := sortedNames(plan.Team)
+	if len(names) == 0 {
+		names = []string{""} // a team of nobody, not one that is not known yet
+	}
+	if faults, ok := errors.AsType[*orchestrator.PlanError](plan.Check(names...)); ok {
 		return r.app.tellFaults(faults)
 	}
 	return nil
@@ -347,7 +351,7 @@ func (r *planRun) finish(ctx context.Context, plan *orchestrator.Plan, report *o
 	switch r.output.format {
 	case "ndjson":
 	case formText:
-		if text := report.Text(); text != "" {
+		if text := resultOf(report); text != "" {
 			err = r.printText(text)
 		}
 	default:
@@ -357,6 +361,14 @@ func (r *planRun) finish(ctx context.Context, plan *orchestrator.Plan, report *o
 		return err
 	}
 	return r.app.verdict(report, r.id, where)
+}
+
+// resultOf is what came of a run; of one that is not ok nothing did, however far its steps came.
+func resultOf(report *orchestrator.Report) string {
+	if report.State != orchestrator.OK {
+		return ""
+	}
+	return report.Text()
 }
 
 // verdict tells on stderr how a run ended that is not ok, and makes an exit code of it.
@@ -404,7 +416,7 @@ type keptRun struct {
 }
 
 func (r *planRun) printReport(ctx context.Context, id, plan string, report *orchestrator.Report) error {
-	b, err := json.Marshal(keptRun{ID: id, Plan: plan, Text: report.Text(), Report: report})
+	b, err := json.Marshal(keptRun{ID: id, Plan: plan, Text: resultOf(report), Report: report})
 	if err != nil {
 		return err
 	}

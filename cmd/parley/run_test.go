@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/da1ed7bb/parley/orchestrator"
+	"github.com/da1ed7bb/parley/store/sqlite"
+)
+
+// TestRunScripts runs testdata/run/*.txtar, each with a demo of its own: "plan" puts a plan of examples/plans into the folder of the
+// script, and "address" points files of the script to the demo.
+func TestRunScripts(t *testing.T) {
+	const dir = "testdata/run"
+	if scripts, err := filepath.Glob(dir + "/*.txtar"); err != nil || len(scripts) == 0 {
+		t.Fatalf("there are no scripts: %v", err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 dir,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+			return startDemo(nil, env.Setenv, env.Defer)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"plan": func(ts *testscript.TestScript, _ bool, args []string) {
+				for _, name := range args {
+					text, err := os.ReadFile(filepath.Join("../../examples/plans", name))
+					ts.Check(err)
+					ts.Check(os.WriteFile(ts.MkAbs(name), toDemo(text, ts.Getenv("HTTP")), 0o600))
+				}
+			},
+			"address": func(ts *testscript.TestScript, _ bool, args []string) {
+				for _, name := range args {
+					ts.Check(os.WriteFile(ts.MkAbs(name), toDemo([]byte(ts.ReadFile(name)), ts.Getenv("HTTP")), 0o600))
+				}
+			},
+		},
+	})
+}
+
+// toDemo points what is meant for the demo's usual address to where it is, given as the address of its methods.
+func toDemo(text []byte, methods string) []byte {
+	host := strings.TrimSuffix(strings.TrimPrefix(methods, "http://"), "/rpc")
+	return bytes.ReplaceAll(text, []byte("127.0.0.1:3000"), []byte(host))
+}
+
+// demoFor starts a demo for a test and returns its environment.
+func demoFor(t *testing.T) map[string]string {
+	t.Helper()
+	env := map[string]string{}
+	if err := startDemo(nil, func(name, value string) { env[name] = value }, t.Cleanup); err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+func writePlan(t *testing.T, methods, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(file, toDemo([]byte(text), methods), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// busyPlan has enough to do to be killed in the middle.
+const busyPlan = `
+name: busy
+team: {calc: {target: "http://127.0.0.1:3000/rpc", protocol: jsonrpc}}
+steps:
+  - id: each
+    times: 300
+    loop:
+      - id: two
+        parallel:
+          - {id: a, call: calc/add, args: [1, "{{ loop.index }}"]}
+          - {id: b, call: calc/add, args: [2, "{{ loop.index }}"]}
+`
+
+// TestKilledRunIsKept kills a run with SIGKILL, over and over in one folder: every event that was told is there afterwards, byte for
+// byte, the run is listed as interrupted, and those of before are untouched. PARLEY_KILLS=20 does it 20 times.
+func TestKilledRunIsKept(t *testing.T) {
+	kills := 4
+	if n, err := strconv.Atoi(os.Getenv("PARLEY_KILLS")); err == nil {
+		kills = n
+	}
+	methods := demoFor(t)["HTTP"]
+	plan, state := writePlan(t, methods, busyPlan), t.TempDir()
+	told := map[string][]string{} // by run: the events that were acknowledged
+	for i := range kills {
+		id, lines := killedAfter(t, 3+37*i%400, plan, state)
+		if told[id] != nil {
+			t.Fatalf("two runs are called %s", id)
+		}
+		told[id] = lines
+		keptAsTold(t, state, told)
+	}
+}
+
+// killedAfter runs a plan, kills it when it has told so many events, and returns its id and all that it told.
+func killedAfter(t *testing.T, events int, plan, state string) (id string, lines []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Args = []string{"parley", "run", plan, "--state", state, "-o", "ndjson"} // TestMain goes by the name
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for scan := bufio.NewScanner(out); scan.Scan(); {
+		if strings.HasPrefix(scan.Text(), `{"seq":`) && strings.HasSuffix(scan.Text(), "}") { // the last line may be cut
+			lines = append(lines, scan.Text())
+		}
+		if len(lines) == events {
+			_ = cmd.Process.Kill() // what it has written before is read to the end
+		}
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Success() || len(lines) < events {
+		t.Fatalf("the run ended by itself after %d events: %v\n%s", len(lines), err, &stderr)
+	}
+	var first orchestrator.Event
+	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil {
+		t.Fatal(err)
+	}
+	return first.Run, lines
+}
+
+// keptAsTold looks whether a store has every run and every event that was told.
+func keptAsTold(t *testing.T, state string, told map[string][]string) {
+	t.Helper()
+	s, err := sqlite.Open(state, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	listed := map[string]orchestrator.State{}
+	if err := eachRun(t.Context(), s, func(info orchestrator.Info) bool {
+		listed[info.ID] = info.State
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for id, lines := range told {
+		if listed[id] != orchestrator.Interrupted {
+			t.Errorf("%s is listed as %q", id, listed[id])
+		}
+		var kept []string
+		for e, err := range orchestrator.Events(t.Context(), s, id, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = append(kept, string(b))
+		}
+		if len(kept) < len(lines) {
+			t.Errorf("of %d events of %s that were told, %d are kept", len(lines), id, len(kept))
+			continue
+		}
+		if diff := cmp.Diff(lines, kept[:len(lines)]); diff != "" {
+			t.Errorf("events of %s, told and kept:\n%s", id, diff)
+		}
+	}
+	if len(listed) != len(told) {
+		t.Errorf("%d runs are listed, %d were begun", len(listed), len(told))
+	}
+}
+
+// TestInterruptedRunReports: Ctrl-C cancels what runs where it runs, and the report is printed all the same.
+func TestInterruptedRunReports(t *testing.T) {
+	methods := demoFor(t)["HTTP"]
+	plan := writePlan(t, methods, `
+team: {slow: {target: "http://127.0.0.1:3000/acp", protocol: acp, agent: slow}}
+steps:
+  - {id: late, agent: slow, prompt: 100 steps of 1s}
+`)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stdout := &watcher{want: `"kind":"progress"`, seen: make(chan struct{})}
+	go func() {
+		<-stdout.seen
+		cancel(errInterrupted)
+	}()
+	var stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: stdout, stderr: &stderr, getenv: func(string) string { return "" }}
+	if code := a.main(ctx, []string{"run", plan, "--state", "none", "-o", "ndjson"}); code != exitCancelled {
+		t.Errorf("exit code %d, want %d", code, exitCancelled)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	var ended, last orchestrator.Event
+	for i, to := range []*orchestrator.Event{&ended, &last} {
+		if err := json.Unmarshal([]byte(lines[len(lines)-2+i]), to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ended.Path != "late" || ended.Report.State != orchestrator.Cancelled || ended.Report.Remote == "" || last.Report.State != orchestrator.Cancelled {
+		t.Errorf("it ends with\n%s", strings.Join(lines[len(lines)-2:], "\n"))
+	}
+	if got := stderr.String(); got != "parley: late: cancelled: interrupted\n" {
+		t.Errorf("stderr is %q", got)
+	}
+	// The agent was told: its run has ended there too.
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(methods, "/rpc")+"/acp/runs/"+ended.Report.Remote, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(body), `"status":"cancelled"`) {
+		t.Errorf("at the agent the run is %s, %v", body, err)
+	}
+}
