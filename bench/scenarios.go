@@ -46,7 +46,7 @@ var inGrowth = map[string]bool{"raw": true, "parley": true, "parley quick": true
 // libraries are all entries, in the order of the report.
 func libraries() []Entry {
 	var all []Entry
-	for _, entries := range []func() []Entry{raw, ours, goLSP, creachadair, goEthereum, sourcegraphRPC, xExp, gorilla, mcpGo, goSDK} {
+	for _, entries := range []func() []Entry{raw, ours, captured, goLSP, creachadair, goEthereum, sourcegraphRPC, xExp, gorilla, mcpGo, goSDK} {
 		all = append(all, entries()...)
 	}
 	return all

@@ -98,6 +98,8 @@ type Event struct {
 	URL     string      // of KindRequest: path and query as they stand in the request line
 	Status  int         // of KindResponse
 	Header  http.Header // of KindRequest and KindResponse
+
+	fields []string // what Header is made of, later: names and values in turn
 }
 
 // Cut reports whether some of the bytes are missing.

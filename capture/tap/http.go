@@ -278,8 +278,21 @@ func (t *talk) cut() {
 }
 
 func isJSON(h http.Header) bool {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+	kind := mediaType(h)
+	return kind == "application/json" || strings.HasSuffix(kind, "+json")
+}
+
+// mediaType is the content type without its parameters, "" for none that can be read.
+func mediaType(h http.Header) string {
+	text := h.Get("Content-Type")
+	if text == "application/json" || text == "text/event-stream" {
+		return text // most are, and reading one costs
+	}
+	kind, _, err := mime.ParseMediaType(text)
+	if err != nil {
+		return ""
+	}
+	return kind
 }
 
 // A body takes the bytes of an HTTP body off a stream, chunked or not.
@@ -299,7 +312,7 @@ type body struct {
 }
 
 func newBody(h http.Header, length int64, coding []string, untilEnd bool) *body {
-	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	kind := mediaType(h)
 	b := &body{
 		kind: kind, stream: kind == "text/event-stream", coding: strings.ToLower(h.Get("Content-Encoding")),
 		chunked: len(coding) > 0 && coding[0] == "chunked", left: length,

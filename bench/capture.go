@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/capture/tap"
+	"github.com/da1ed7bb/parley/transport/httprpc"
+	"github.com/da1ed7bb/parley/transport/stream"
+)
+
+// captured are parley's pair with a recording at the client's end, and with a tap between the two. Their ratios to "parley" are
+// what recording costs; the file is written, too.
+func captured() []Entry {
+	p := newParleyUse(false, false)
+	recorded := half{serve: p.serve, ask: p.askRecorded}.on(Unix, TCP)
+	recorded[HTTP] = p.recordedHTTP
+	tapped := map[Carrier]func() (*Session, error){HTTP: p.tappedHTTP}
+	for _, c := range []Carrier{Unix, TCP} {
+		tapped[c] = func() (*Session, error) { return p.tapped(c) }
+	}
+	return []Entry{
+		{Name: "parley, recorded", Role: Ours, Open: recorded},
+		{Name: "parley, tapped", Role: Ours, Open: tapped},
+	}
+}
+
+func (p parleyUse) askRecorded(conn net.Conn) (*Session, error) {
+	rec, err := capture.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	t := stream.New(conn, stream.Line, &stream.Options{MaxMessage: 16 << 20})
+	s := p.asking(rec.Wire(capture.WireInfo{Target: "bench"}).Transport(t))
+	return alsoClosing(s, func() { _ = rec.Close() }), nil // a file for the time being
+}
+
+func (p parleyUse) recordedHTTP() (*Session, error) {
+	rec, err := capture.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	url, stop, err := serveHTTP(p.handler())
+	if err != nil {
+		return nil, err
+	}
+	client := httpClient()
+	s := p.withClient(url, &http.Client{Transport: tap.RoundTripper(rec.Wire(capture.WireInfo{Target: "bench"}), client.Transport)}, stop)
+	return alsoClosing(s, func() {
+		client.CloseIdleConnections()
+		_ = rec.Close() // a file for the time being
+	}), nil
+}
+
+// withClient asks the server at url by a client of net/http's, so that what is around that can be compared.
+func (p parleyUse) withClient(url string, client *http.Client, stop func()) *Session {
+	c := httprpc.NewClient(url, &httprpc.Options{HTTP: client})
+	return p.session(c, func() {
+		c.Close()
+		client.CloseIdleConnections()
+		stop()
+	})
+}
+
+// alsoClosing adds to what closing s does.
+func alsoClosing(s *Session, f func()) *Session {
+	first := s.Close
+	s.Close = func() {
+		if first != nil {
+			first()
+		}
+		f()
+	}
+	return s
+}
+
+// relay runs a tap in front of a server and returns how to reach it.
+func relay(r *tap.Relay, l net.Listener) (stop func(), err error) {
+	if r.Record, err = capture.New(nil); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = r.Serve(ctx, l) }) // it ends with ctx
+	return func() {
+		cancel()
+		running.Wait()
+		_ = r.Record.Close() // a file for the time being
+	}, nil
+}
+
+func (p parleyUse) tapped(c Carrier) (*Session, error) {
+	server, behind, err := connect(c)
+	if err != nil {
+		return nil, err
+	}
+	stopServing, err := p.serve(server)
+	if err != nil {
+		return nil, err
+	}
+	l := &single{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+	before, client, err := connect(c)
+	if err != nil {
+		return nil, err
+	}
+	l.conns <- before
+	stop, err := relay(&tap.Relay{Framing: tap.Line, Dial: func(context.Context) (net.Conn, error) { return behind, nil }}, l)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.ask(client)
+	if err != nil {
+		return nil, err
+	}
+	return alsoClosing(s, func() {
+		client.Close()
+		stop()
+		stopServing()
+	}), nil
+}
+
+func (p parleyUse) tappedHTTP() (*Session, error) {
+	url, stopServing, err := serveHTTP(p.handler())
+	if err != nil {
+		return nil, err
+	}
+	address := strings.TrimPrefix(url, "http://")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	at := l.Addr().String()
+	stop, err := relay(&tap.Relay{
+		Carrier: tap.HTTP, Host: address, Names: []string{at},
+		Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) },
+	}, l)
+	if err != nil {
+		return nil, err
+	}
+	c := httprpc.NewClient("http://"+at, nil)
+	return p.session(c, func() {
+		c.Close()
+		stop()
+		stopServing()
+	}), nil
+}
+
+// single is a listener of one connection that is there already.
+type single struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (s *single) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.closed:
+		return nil, errors.New("closed")
+	}
+}
+
+func (s *single) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+func (s *single) Addr() net.Addr { return &net.UnixAddr{} }
