@@ -22,6 +22,7 @@ func (p *Playground) addMethods() {
 	add("targets/forget", jsonrpc.Func(p.apiForget), jsonrpc.Open)
 	add("targets/set", jsonrpc.Func(p.apiSet))
 	add("describe", jsonrpc.Func(p.describe), jsonrpc.Open)
+	add("lint", jsonrpc.Func(p.apiLint))
 
 	add("send", jsonrpc.Func(p.apiSend), jsonrpc.Open)
 	add("resend", jsonrpc.Func(p.apiResend), jsonrpc.Open)

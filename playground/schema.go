@@ -352,11 +352,10 @@ func joinValues(list []jsonrpc.Raw) string {
 
 // exampleOf is a value to begin with: what is required, with defaults where there are some.
 func exampleOf(text jsonrpc.Raw) jsonrpc.Raw {
-	value := schema{text, text}.example(0)
-	if len(value) == 0 {
+	if len(text) == 0 {
 		return jsonrpc.Raw(`{}`)
 	}
-	return value
+	return schema{text, text}.example(0)
 }
 
 func (s schema) example(depth int) jsonrpc.Raw {
