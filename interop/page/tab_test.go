@@ -22,7 +22,7 @@ import (
 var eyes string
 
 // patience bounds one wait. It is long, since a machine may be busy; what is there at once is seen at once.
-const patience = 20 * time.Second
+const patience = 10 * time.Second
 
 // A look is how large the window is, and in which colours.
 type look struct {
@@ -90,6 +90,7 @@ func open(t *testing.T, address string, l look) *tab {
 	if _, err := chromedp.Call(ctx, cdpage.AddScriptToEvaluateOnNewDocument, cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: eyes}); err != nil {
 		t.Fatal(err)
 	}
+	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	p.as(l)
 	p.visit(address)
 	return p

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -190,4 +192,9 @@ func (u *up) open(t *testing.T, address string, more ...string) {
 		}
 	}
 	u.call(t, "targets/open", params)
+}
+
+// draftLink is the place with that draft for a target in the composer.
+func draftLink(target, text string) string {
+	return "target=" + url.QueryEscape(target) + "&draft=" + base64.RawURLEncoding.EncodeToString([]byte(text))
 }

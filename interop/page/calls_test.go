@@ -1,0 +1,111 @@
+package page
+
+import (
+	"strings"
+	"testing"
+)
+
+// bookTable calls a tool that tells its progress and asks a question in the middle. The time is full every evening.
+const bookTable = `{"jsonrpc":"2.0","id":70,"method":"tools/call","params":{"name":"book-table","arguments":{"restaurant":"Zur Linde","guests":4,"time":"19:30"},"_meta":{"progressToken":"p70"}}}`
+
+// bookRow is the row of that call.
+const bookRow = `tools\/call .*book-table`
+
+// A call with progress and a question in it is one row that holds all of it, and folds.
+func TestNestedCall(t *testing.T) {
+	u := start(t)
+	p := u.page(t, desk, draftLink("@table", bookTable))
+	p.see("region", "Composer")
+	p.key("Ctrl+Enter")
+	p.row(bookRow)
+	p.row("elicitation")
+	p.see("button", "/1 question/")
+	p.guideImage("question")
+	p.judgeBoth("question")
+	p.click("button", "/^Accept/")
+	p.until("the call has no answer", onRow(bookRow)+` && /result/.test(eyes.text(`+onRow(bookRow)+`)) && !/waits|waiting/.test(eyes.text(`+onRow(bookRow)+`))`)
+	p.clickOn(onRow(bookRow))
+	if p.row(bookRow).Open == nil || *p.row(bookRow).Open != "true" {
+		p.key("Right")
+	}
+	p.until("the progress is not below the call", `eyes.rows().filter((r) => r.level > 1 && /notifications\/progress/.test(r.text)).length >= 2`)
+	for _, r := range p.rows() {
+		if strings.Contains(r.Text, "elicitation/create") && r.Level < 2 {
+			t.Errorf("the question stands on level %d", r.Level)
+		}
+	}
+	p.until("the progress has no bar", `eyes.first("img", /^\d+ of \d+$/)`)
+	p.guideImage("call")
+	p.judgeBoth("call")
+
+	p.key("t")
+	p.until("the timeline is not there", thing("tab", "Timeline")+`.ariaSelected === "true"`)
+	p.until("the call is not in the timeline", `/book-table/.test(eyes.text(eyes.first("region", "Wire")))`)
+	p.guideImage("timeline")
+	p.judgeBoth("timeline")
+	p.key("t")
+
+	open := len(p.rows())
+	p.clickOn(onRow(bookRow))
+	p.key("Left")
+	p.until("the call does not fold", `eyes.rows().length < `+itoa(open))
+	p.until("what is folded is not told", onRow(bookRow)+`.ariaExpanded === "false"`)
+	p.key("Enter")
+	p.until("the call does not unfold", `eyes.rows().length === `+itoa(open))
+}
+
+// A question is answered by a draft: what stands in it goes out.
+func TestElicitation(t *testing.T) {
+	u := start(t)
+	p := u.page(t, desk, draftLink("@table", bookTable))
+	p.see("region", "Composer")
+	p.key("Ctrl+Enter")
+	p.see("button", "/^Accept/")
+	p.see("radio", "Response")
+	p.until("the draft is no response", `/"result"/.test(eyes.bytes()) && /"accept"/.test(eyes.bytes())`)
+	p.says("waits for #")
+	answer := strings.Replace(ask[string](p, "eyes.bytes()"), `"content"`, `"_meta":{"page":"written by hand"},"content"`, 1)
+	p.bytes(answer)
+	p.key("Ctrl+Enter")
+	p.row(bookRow + ".*result")
+	p.gone("button", "/1 question/")
+	// What went over the wire is what stood there.
+	p.clickOn(onRow(`elicitation\/create`))
+	p.until("the answer that went out is not shown", `eyes.all("region").some((e) => /written by hand/.test(e.textContent))`)
+
+	// Once more, declined. The composer has the call again.
+	p.bytes(strings.ReplaceAll(bookTable, "70", "71"))
+	p.key("Ctrl+Enter")
+	p.click("button", "/^Decline/")
+	p.until("the second call has no answer", `eyes.rows().filter((r) => /`+bookRow+`.*(result|error)/.test(r.text) && !/wait/.test(r.text)).length === 2`)
+}
+
+// A call that takes long is cancelled in its row; over HTTP the request ends, over a connection the protocol's message goes out.
+func TestCancel(t *testing.T) {
+	u := start(t)
+	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":8,"method":"sleep","params":{"ms":600000}}`))
+	p.see("region", "Composer")
+	p.key("Ctrl+Enter")
+	p.row("sleep .*waiting")
+	p.click("button", "Cancel")
+	p.row("sleep .*cancelled")
+
+	server := listen(t, func(request) []string { return nil })
+	u.open(t, server.address)
+	p.visit(u.at(draftLink(server.address, `{"jsonrpc":"2.0","id":"long","method":"sleep"}`)))
+	p.see("region", "Composer")
+	p.key("Ctrl+Enter")
+	p.click("button", "Cancel")
+	server.gets(t, []byte(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"long"}}`+"\n"))
+	p.row("sleep .*(cancelled|waiting)")
+}
+
+// A tool's error is an answer, not a result that looks well.
+func TestToolError(t *testing.T) {
+	u := start(t)
+	p := u.page(t, desk, draftLink("@table", `{"jsonrpc":"2.0","id":72,"method":"tools/call","params":{"name":"read-menu","arguments":{"restaurant":"Nowhere"}}}`))
+	p.see("region", "Composer")
+	p.key("Ctrl+Enter")
+	p.row(`read-menu`)
+	p.until("what the tool says is not shown", `eyes.all("region").some((e) => /There is no restaurant/.test(e.textContent))`)
+}

@@ -1,0 +1,286 @@
+package page
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	cdbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// profile is the browser context of a tab.
+func profile(p *tab) cdp.BrowserContextID { return chromedp.FromContext(p.ctx).BrowserContextID }
+
+// send sends texts to a target, not by the page.
+func (u *up) send(t *testing.T, target string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		u.call(t, "send", map[string]any{"target": target, "text": text, "wait": strings.Contains(text, `"id"`)})
+	}
+}
+
+func (u *up) chatter(t *testing.T) {
+	t.Helper()
+	u.send(t, "@demo",
+		`{"jsonrpc":"2.0","id":301,"method":"subtract","params":[42,23]}`,
+		`{"jsonrpc":"2.0","id":302,"method":"subtract","params":[1]}`,
+		`{"jsonrpc":"2.0","id":303,"method":"sum","params":[1,2,4]}`,
+		`{"jsonrpc":"2.0","method":"update","params":[1]}`,
+		`{"jsonrpc":"2.0","id":304,"method":"nowhere"}`,
+	)
+}
+
+// The filter hides, says how many, and lets go.
+func TestFilter(t *testing.T) {
+	u := start(t)
+	u.chatter(t)
+	p := u.page(t, desk, "")
+	p.row("subtract")
+	p.row("nowhere")
+	p.key("/")
+	p.until("the filter has no focus", `eyes.name(eyes.focus()) === "Filter messages"`)
+	p.write("method:sub")
+	p.see("option", "method:subtract")
+	p.key("Down")
+	p.key("Enter")
+	p.until("the filter hides nothing", `eyes.rows().length > 0 && eyes.rows().every((r) => r.level > 1 || /subtract/.test(r.text))`)
+	p.until("it does not say how many", `/\b[234] of \d+/.test(eyes.text(eyes.first("region", "Wire")))`)
+	p.write("status:error")
+	p.key("Enter")
+	p.until("two terms are not both meant", `eyes.rows().filter((r) => r.level === 1).length === 1`)
+	p.shot("filter")
+	p.judgeBoth("filter")
+	p.key("Esc")
+	p.until("Escape does not clear it", `/nowhere/.test(eyes.rows().map((r) => r.text).join())`)
+
+	p.click("combobox", "Filter messages")
+	p.write("-method:subtract")
+	p.key("Enter")
+	p.until("what is excluded is shown", `eyes.rows().length > 0 && !eyes.rows().some((r) => /subtract/.test(r.text))`)
+	p.key("Esc")
+	p.click("combobox", "Filter messages")
+	p.write("text:no-such-thing-anywhere")
+	p.key("Enter")
+	p.says("Nothing matches.")
+	p.click("button", "/^Clear the filter/")
+	p.row("nowhere")
+
+	p.click("combobox", "Filter messages")
+	p.write("duration:>soon")
+	p.key("Enter")
+	p.until("a wrong filter is not explained", `eyes.first("status") && eyes.text(eyes.first("status")).length > 10`)
+	p.judge("wrong-filter")
+}
+
+// What is recorded is saved as a file, and the file opens as a session of its own, by a drop.
+func TestSession(t *testing.T) {
+	u := start(t)
+	u.chatter(t)
+	p := u.page(t, desk, "")
+	p.row("nowhere")
+	folder := t.TempDir()
+	downloaded := make(chan string, 1)
+	if err := chromedp.ListenBrowser(p.ctx, func(ev any) {
+		if e, ok := ev.(*cdbrowser.EventDownloadProgress); ok && e.State == "completed" {
+			select {
+			case downloaded <- e.GUID:
+			default:
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	allow := cdbrowser.SetDownloadBehaviorParams{Behavior: "allowAndName", DownloadPath: folder, EventsEnabled: new(true), BrowserContextID: profile(p)}
+	if _, err := chromedp.CallBrowser(p.ctx, cdbrowser.SetDownloadBehavior, allow); err != nil {
+		t.Fatal(err)
+	}
+	p.click("button", "Save session")
+	p.judge("save-menu")
+	p.click("menuitem", "/^Session file/")
+	var name string
+	select {
+	case name = <-downloaded:
+	case <-t.Context().Done():
+		t.Fatal("nothing was saved")
+	}
+	saved := filepath.Join(folder, name)
+	text, err := os.ReadFile(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `"nowhere"`) || strings.Contains(string(text), u.token) {
+		t.Errorf("the file is %.300q", text)
+	}
+	file := filepath.Join(folder, "evening.jsonl")
+	if err := os.Rename(saved, file); err != nil {
+		t.Fatal(err)
+	}
+
+	// Somebody else opens it.
+	other := start(t)
+	q := other.page(t, desk, "")
+	q.see("heading", "Say something to a server")
+	q.drop(file)
+	q.see("button", "/evening.jsonl/")
+	q.row("nowhere .*-32601")
+	q.clickOn(onRow("subtract .*301"))
+	q.until("the result of the recording is not shown", `eyes.all("region", /^Result/).some((e) => /19/.test(e.textContent))`)
+	q.guideImage("session")
+	q.judgeBoth("session")
+
+	// A copy of what is in it goes to one's own target.
+	q.key("e")
+	q.says("The recording is read only")
+	q.key("Ctrl+Enter")
+	q.until("the copy was not sent", `/Live/.test(eyes.text(eyes.first("region", "Wire"))) && eyes.rows().some((r) => /subtract/.test(r.text))`)
+}
+
+// A file that is no session is refused in a sentence, and nothing is lost.
+func TestForeignFile(t *testing.T) {
+	u := start(t)
+	p := u.page(t, desk, "")
+	p.see("heading", "Say something to a server")
+	file := filepath.Join(t.TempDir(), "picture.jsonl")
+	if err := os.WriteFile(file, []byte("\x89PNG\r\n\x1a\n<script>pwned()</script>"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.drop(file)
+	p.until("nothing is said about it", `eyes.text(eyes.first("contentinfo")).match(/session|line|read|file/i) && !eyes.first("dialog", "Drop to open")`)
+	config := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(config, []byte(`{"mcpServers":{"notes":{"url":"http://127.0.0.1:9/mcp","headers":{"Authorization":"Bearer very-secret-token"}},"files":{"command":"touch","args":["`+file+`.ran"]}}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.drop(config)
+	p.says("is a program, start it yourself")
+	p.says("parley up -c")
+	p.shot("config")
+	if shown := ask[string](p, "eyes.text(document.body)"); strings.Contains(shown, "very-secret-token") && !strings.Contains(shown, "Paste a config") {
+		t.Errorf("the page shows a secret: %s", shown)
+	}
+	if _, err := os.Stat(file + ".ran"); err == nil {
+		t.Error("a program of a dropped config was started")
+	}
+}
+
+// A link leads to the same view, and holds no token.
+func TestLink(t *testing.T) {
+	u := start(t)
+	u.chatter(t)
+	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":9,"method":"echo","params":{"a":"ü"}}`))
+	p.row("nowhere")
+	p.click("combobox", "Filter messages")
+	p.write("method:subtract")
+	p.key("Enter")
+	p.clickOn(onRow("subtract .*302"))
+	may := cdbrowser.SetPermissionParams{Permission: &cdbrowser.PermissionDescriptor{Name: "clipboard-read"}, Setting: "granted", BrowserContextID: profile(p)}
+	if _, err := chromedp.CallBrowser(p.ctx, cdbrowser.SetPermission, may); err != nil {
+		t.Fatal(err)
+	}
+	p.click("button", "Copy a link to this view")
+	p.says("Copied.")
+	link := ask[string](p, "navigator.clipboard.readText()")
+	if strings.Contains(link, u.token) {
+		t.Fatalf("the link holds the token: %s", link)
+	}
+	base, place, _ := strings.Cut(link, "#")
+	if base != u.base {
+		t.Errorf("the link leads to %s, want %s", base, u.base)
+	}
+	q := u.page(t, desk, place)
+	q.until("the filter is not that of the link", `eyes.rows().length > 0 && eyes.rows().every((r) => r.level > 1 || /subtract/.test(r.text))`)
+	q.until("the row of the link is not selected", `eyes.rows().some((r) => r.selected && /302/.test(r.text))`)
+	q.until("the draft of the link is not there", `/"ü"/.test(eyes.bytes())`)
+
+	// Without the token there is nothing to see but how to get it.
+	r := open(t, link, desk)
+	r.says("Open the address that the terminal shows.")
+	r.shot("no-token")
+	r.judgeBoth("no-token")
+	r.fill("textbox", "Address or token", u.address)
+	r.key("Enter")
+	r.see("region", "Wire")
+}
+
+// Every key of the map does what it says, and none does while one types.
+func TestKeys(t *testing.T) {
+	u := start(t)
+	u.chatter(t)
+	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"echo"}`))
+	p.row("nowhere")
+	p.clickOn(onRow("sum .*303"))
+	selected := func(want string) {
+		t.Helper()
+		p.until("the selected row is not "+want, `eyes.rows().some((r) => r.selected && /`+want+`/.test(r.text))`)
+	}
+	p.key("j")
+	selected("update")
+	p.key("Down")
+	selected("nowhere")
+	p.key("k")
+	p.key("Up")
+	selected("sum")
+	p.key("Right")
+	p.until("the row does not unfold", onRow("sum .*303")+`.ariaExpanded === "true"`)
+	p.key("Left")
+	p.until("the row does not fold", onRow("sum .*303")+`.ariaExpanded === "false"`)
+	p.key("p")
+	p.see("button", "Unpin")
+	p.key("p")
+	p.see("button", "Pin")
+	p.key("t")
+	p.until("T does not show the timeline", thing("tab", "Timeline")+`.ariaSelected === "true"`)
+	p.key("t")
+	p.until("T does not go back", thing("tab", "Messages")+`.ariaSelected === "true"`)
+	p.key("Space")
+	p.says("Paused")
+	p.key("Space")
+	p.says("Live")
+	p.key("?")
+	p.see("dialog", "All keys")
+	p.judgeBoth("keys")
+	p.key("Esc")
+	p.gone("dialog", "All keys")
+	p.key("Ctrl+k")
+	p.see("dialog", "Commands")
+	p.write("timeline")
+	p.see("option", "/timeline/")
+	p.guideImage("commands")
+	p.judgeBoth("commands")
+	p.key("Enter")
+	p.gone("dialog", "Commands")
+	p.until("the command was not done", thing("tab", "Timeline")+`.ariaSelected === "true"`)
+	p.key("Esc")
+	p.click("tab", "Messages")
+	p.key("f")
+	p.until("F does not filter", `/status:broken/.test(eyes.text(eyes.first("region", "Wire")))`)
+	p.key("f")
+	p.until("F does not let go", `!/status:broken/.test(eyes.text(eyes.first("region", "Wire")))`)
+	p.key("Alt+2")
+	p.until("Alt 2 does not lead to the composer", thing("region", "Composer")+`.contains(document.activeElement)`)
+	p.key("Alt+3")
+	p.until("Alt 3 does not lead to the wire", thing("region", "Wire")+`.contains(document.activeElement)`)
+	p.key("Alt+1")
+	p.until("Alt 1 does not lead to the list", thing("navigation", "/Targets/")+`.contains(document.activeElement)`)
+	p.key("Esc")
+
+	p.bytes(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	p.key("End")
+	before := len(p.rows())
+	for _, k := range []string{"j", "e", "r", "t", "p", "f", "a"} {
+		p.key(k)
+	}
+	p.until("letters do not go into the editor", `eyes.bytes().endsWith("jertpfa")`)
+	if n := len(p.rows()); n != before {
+		t.Errorf("typing has changed the rows: %d, %d before", n, before)
+	}
+	if kept := ask[string](p, `eyes.bytes()`); !strings.HasPrefix(kept, `{"jsonrpc"`) {
+		t.Errorf("the editor holds %q", base64.StdEncoding.EncodeToString([]byte(kept)))
+	}
+}
