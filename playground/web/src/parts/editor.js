@@ -4,23 +4,25 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
 import { HighlightStyle, bracketMatching, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
-import { Decoration, EditorView, GutterMarker, drawSelection, gutter, highlightSpecialChars, keymap, lineNumbers, tooltips } from "@codemirror/view";
+import { Decoration, EditorView, GutterMarker, drawSelection, gutter, gutterLineClass, highlightSpecialChars, keymap, lineNumbers, tooltips } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { icons } from "./icons.js";
 
 const look = EditorView.theme({
   "&": { height: "100%", color: "var(--ink)", backgroundColor: "var(--sunk)", fontSize: "var(--t-2)" },
   "&.cm-focused": { outline: "none" },
+  ".cm-gutterElement.cm-lit": { boxShadow: "none" },
+  ".cm-lineNumbers .cm-gutterElement.cm-lit": { boxShadow: "inset 2px 0 var(--out)" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "19px", fontWeight: "var(--w-text)", fontVariantLigatures: "none" },
   ".cm-content": { padding: "5px 0", caretColor: "var(--ink)" },
-  ".cm-line": { padding: "0 10px 0 4px" },
+  ".cm-line": { padding: "0 10px 0 calc(4px + 4ch)", textIndent: "-4ch" },
   ".cm-gutters": { backgroundColor: "transparent", border: "0", color: "var(--ink-3)", fontSize: "11px" },
   ".cm-lineNumbers .cm-gutterElement": { minWidth: "30px", padding: "0" },
-  ".cm-marks .cm-gutterElement": { width: "18px", display: "grid", placeItems: "center" },
+  ".cm-marks .cm-gutterElement": { width: "18px", display: "grid", placeItems: "start center" },
   ".cm-marks svg": { width: "13px", height: "13px", fill: "none", stroke: "currentColor", strokeWidth: "1.4", strokeLinecap: "round", strokeLinejoin: "round", display: "block", marginTop: "3px" },
   ".cm-bad": { backgroundColor: "var(--bad-soft)" },
   ".cm-doubt": { backgroundColor: "var(--wait-soft)" },
-  ".cm-lit": { backgroundColor: "var(--out-soft)", boxShadow: "inset 2px 0 var(--out)" },
+  ".cm-lit": { backgroundColor: "var(--out-soft)" },
   ".m-bad": { color: "var(--bad)" },
   ".m-doubt": { color: "var(--wait)" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
@@ -65,11 +67,21 @@ class Mark extends GutterMarker {
   }
 }
 
+class Tint extends GutterMarker {
+  constructor(name) {
+    super();
+    this.elementClass = "cm-" + name;
+  }
+  eq(other) {
+    return other.elementClass === this.elementClass;
+  }
+}
+
 const setMarks = StateEffect.define();
 const setLit = StateEffect.define();
 
 const decorated = StateField.define({
-  create: () => ({ marks: [], lit: null, lines: Decoration.none, gutter: RangeSet.empty }),
+  create: () => ({ marks: [], lit: null, lines: Decoration.none, gutter: RangeSet.empty, tints: RangeSet.empty }),
   update(value, tr) {
     let { marks, lit } = value;
     let changed = tr.docChanged;
@@ -94,9 +106,10 @@ const decorated = StateField.define({
       marks, lit,
       lines: Decoration.set(all, true),
       gutter: RangeSet.of([...byLine].map(([at, level]) => new Mark(level).range(at)), true),
+      tints: RangeSet.of([...[...byLine].map(([at, level]) => new Tint(level).range(at)), ...(litLine >= 0 ? [new Tint("lit").range(litLine)] : [])], true),
     };
   },
-  provide: (f) => EditorView.decorations.from(f, (v) => v.lines),
+  provide: (f) => [EditorView.decorations.from(f, (v) => v.lines), gutterLineClass.from(f, (v) => v.tints)],
 });
 
 // create puts an editor into host. It returns what the page does with it.
