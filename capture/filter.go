@@ -20,6 +20,7 @@ type Term struct {
 	Values []string // any of them
 	Not    bool
 
+	word  string    // as it was typed
 	at    time.Time // of since
 	low   time.Duration
 	high  time.Duration
@@ -43,7 +44,7 @@ func ParseFilter(text string, now time.Time) (*Filter, error) {
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {
 		var t Term
 		word, quoted, tail := nextWord(rest)
-		rest = tail
+		rest, t.word = tail, word
 		if !quoted && len(word) > 1 && word[0] == '-' {
 			t.Not = true
 			word = word[1:]
@@ -188,6 +189,10 @@ func (t *Term) duration() error {
 func (f *Filter) String() string {
 	var words []string
 	for _, t := range f.Terms {
+		if t.word != "" {
+			words = append(words, t.word)
+			continue
+		}
 		word := strings.Join(t.Values, ",")
 		if t.Key == "" {
 			word = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
