@@ -17,8 +17,10 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 	"github.com/da1ed7bb/parley/agent/a2aagent"
 	"github.com/da1ed7bb/parley/agent/acpagent"
+	"github.com/da1ed7bb/parley/agent/mcpagent"
 	"github.com/da1ed7bb/parley/internal/demo"
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
 	"github.com/da1ed7bb/parley/store/sqlite"
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
@@ -129,6 +131,9 @@ type demoAgents struct {
 	pusher *a2ahttp.Pusher
 	store  *sqlite.Store // nil: memory
 	log    *reporter
+
+	planner *demo.Planner
+	tools   *mcpagent.Tools // the planner's, where MCP is spoken
 }
 
 // demoAgents makes them of the flags. locked says that callers must show a token.
@@ -140,11 +145,16 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 			return nil, err
 		}
 	}
+	if d.planner, err = demo.NewPlanner(version, d.all, log.report); err != nil {
+		return nil, err
+	}
+	d.all = append(d.all, d.planner.Agent)
 	ao := &acp.Options{Report: log.report}
 	po := &a2a.ServerOptions{Report: log.report}
 	if f.state != "" {
 		limits := acp.StoreLimits()
 		if d.store, err = sqlite.Open(f.state, &sqlite.Options{Limits: limits, Report: log.report}); err != nil {
+			_ = d.planner.Close() // already failing with err
 			return nil, usagef("--state: %v", err)
 		}
 		ao.Store, po.Store = d.store, d.store
@@ -239,12 +249,21 @@ func (d *demoAgents) close() {
 	err := d.acp.Close()
 	d.a2a.Close()
 	d.pusher.Close()
+	if d.tools != nil {
+		d.tools.Close()
+	}
+	err = errors.Join(err, d.planner.Close())
 	if d.store != nil {
 		err = errors.Join(err, d.store.Close())
 	}
 	if err != nil {
 		d.log.report("agents", err)
 	}
+}
+
+// addTools offers the planner as a tool of MCP too. The others stay where agents are, so that the demo's tools are not lost among them.
+func (d *demoAgents) addTools(s *mcp.Server) {
+	d.tools = mcpagent.Add(s, d.planner.Agent)
 }
 
 // stop ends what runs, so that nobody waits for an agent that takes its time.
@@ -302,8 +321,8 @@ func (d *demoAgents) add(l *parley.Listener, f agentFlags) error {
 // serveEditor speaks the editor protocol on stdin and stdout.
 func (d *demoAgents) serveEditor(ctx context.Context) error {
 	err := demo.Editor(thisBuild().Version, firstForEditors, d.all, d.log.report).Serve(ctx, stdio.New(nil))
-	if errors.Is(err, os.ErrClosed) || ctx.Err() != nil {
-		return nil // whoever started us, or a person, has ended it
+	if err == nil || errors.Is(err, os.ErrClosed) || ctx.Err() != nil {
+		return nil //nolint:nilerr // whoever started us, or a person, has ended it
 	}
 	return err
 }

@@ -118,6 +118,7 @@ func (a *app) demo(ctx context.Context, flags demoFlags) error {
 		return err
 	}
 	defer agents.close()
+	agents.addTools(tools.Server)
 	page.agents = agents
 	if flags.agents.editor {
 		return agents.serveEditor(ctx)

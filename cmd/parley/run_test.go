@@ -22,7 +22,7 @@ import (
 )
 
 // TestRunScripts runs testdata/run/*.txtar, each with a demo of its own: "plan" puts a plan of examples/plans into the folder of the
-// script, and "address" points files of the script to the demo.
+// script, and "address" points files of the script to the demo, whose web address is in $HOST.
 func TestRunScripts(t *testing.T) {
 	const dir = "testdata/run"
 	if scripts, err := filepath.Glob(dir + "/*.txtar"); err != nil || len(scripts) == 0 {
@@ -35,7 +35,11 @@ func TestRunScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
-			return startDemo(nil, env.Setenv, env.Defer)
+			if err := startDemo(nil, env.Setenv, env.Defer); err != nil {
+				return err
+			}
+			env.Setenv("HOST", strings.TrimSuffix(env.Getenv("HTTP"), "/rpc"))
+			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,

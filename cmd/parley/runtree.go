@@ -30,10 +30,9 @@ var treeColours = treePalette{name: "\x1b[1m", ok: "\x1b[32m", bad: "\x1b[31m", 
 type tree struct {
 	w       io.Writer
 	palette treePalette
-	name    string        // of the plan
-	width   int           // in columns
-	height  int           // in rows
-	limit   time.Duration // how long the run may take; 0: not known
+	name    string // of the plan
+	width   int    // in columns
+	height  int    // in rows
 
 	stop func() // ends the goroutine that draws, and waits for it
 
