@@ -155,6 +155,9 @@ func ParseLine(text []byte) (Event, error) {
 		}
 		return Event{}, errHeader
 	}
+	if l.Kind == "" && l.Frame == nil && l.Text == nil && l.Base64 == nil {
+		return Event{}, errors.New("capture: no line of a session: it has no kind, and no frame")
+	}
 	e := Event{
 		Seq: l.Seq, Conn: l.Conn, Exchange: l.HTTP, EventID: l.Event, Method: l.Method, URL: l.URL, Status: l.Status,
 		Text: l.Note, Wire: l.Wire, Header: l.Header, Size: l.Bytes,
