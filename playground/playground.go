@@ -126,6 +126,10 @@ func New(o *Options) (*Playground, error) {
 	}
 	recording := p.options.Recording
 	recording.Judges = append(recording.Judges[:len(recording.Judges):len(recording.Judges)], p.judges()...)
+	if recording.Redact.Keys == nil {
+		// A member "token" is what a person copies from one message into the next; what is exported loses it nevertheless.
+		recording.Redact.Keys = deleteFunc(capture.DefaultKeys, func(key string) bool { return key == "token" })
+	}
 	recording.Redact.Values = append(recording.Redact.Values[:len(recording.Redact.Values):len(recording.Redact.Values)], p.token)
 	if p.rec, err = capture.New(&recording); err != nil {
 		return nil, err

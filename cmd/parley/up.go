@@ -185,8 +185,7 @@ func bindPage(ctx context.Context, address string) (net.Listener, error) {
 type demoProcess struct {
 	process *proc.Process
 	self    string
-	root    string // http://127.0.0.1:PORT
-	socket  string // tcp://127.0.0.1:PORT
+	places  map[string]string // addresses by what is asked for behind the port
 	output  sync.WaitGroup
 	pipe    *os.File
 }
@@ -194,10 +193,10 @@ type demoProcess struct {
 // demoTime is how long the demo services may take to be there.
 const demoTime = 15 * time.Second
 
-var (
-	demoRoot   = regexp.MustCompile(`\bhttp://127\.0\.0\.1:\d+`)
-	demoSocket = regexp.MustCompile(`\btcp://127\.0\.0\.1:\d+`)
-)
+// Where the demo services listen, on ports of the system's choice.
+var demoPlaces = []string{"http://127.0.0.1:0", "tcp://127.0.0.1:0", "tcp://127.0.0.1:0?jsonrpc=1.0", "tcp://127.0.0.1:0?framing=header"}
+
+var demoPlace = regexp.MustCompile(`\b((?:http|tcp)://127\.0\.0\.1:)(\d+)(\?[a-z]+=[a-z0-9.]+)?`)
 
 // startDemo starts the demo services and waits until they say where they are.
 func (a *app) startDemo(ctx context.Context) (*demoProcess, error) {
@@ -209,9 +208,13 @@ func (a *app) startDemo(ctx context.Context) (*demoProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "demo", "--listen", "http://127.0.0.1:0", "--listen", "tcp://127.0.0.1:0") //nolint:noctx // proc ends it, politely
+	words := []string{"demo"}
+	for _, place := range demoPlaces {
+		words = append(words, "--listen", place)
+	}
+	cmd := exec.Command(self, words...) //nolint:noctx // proc ends it, politely
 	cmd.Stderr = w
-	d := &demoProcess{self: self, pipe: r}
+	d := &demoProcess{self: self, pipe: r, places: make(map[string]string)}
 	d.process, err = proc.Start(cmd, proc.Limits{})
 	_ = w.Close() // the child has its own
 	if err != nil {
@@ -239,18 +242,16 @@ func (a *app) startDemo(ctx context.Context) (*demoProcess, error) {
 // read reads what the services print: first where they are. The rest is not for the page's terminal.
 func (d *demoProcess) read(r io.Reader, ready chan struct{}) {
 	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		text := lines.Text()
-		if d.root == "" || d.socket == "" {
-			if found := demoRoot.FindString(text); found != "" && d.root == "" {
-				d.root = found
-			}
-			if found := demoSocket.FindString(text); found != "" && d.socket == "" {
-				d.socket = found
-			}
-			if d.root != "" && d.socket != "" {
-				close(ready)
-			}
+	for lines.Scan() && len(d.places) < len(demoPlaces) {
+		m := demoPlace.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		if asked := m[1] + "0" + m[3]; d.places[asked] == "" {
+			d.places[asked] = m[0]
+		}
+		if len(d.places) == len(demoPlaces) {
+			close(ready)
 		}
 	}
 	_, _ = io.Copy(io.Discard, r) // a line that was too long must not stop the services
@@ -271,13 +272,20 @@ func (d *demoProcess) stop() {
 
 // targets are the services as the page shows them.
 func (d *demoProcess) targets() []playground.Target {
-	return []playground.Target{
-		{Name: "@demo", From: playground.FromDemo, Title: "JSON-RPC 2.0", About: "Arithmetic, errors on demand, slow calls", Address: d.root + "/rpc"},
-		{Name: "@demo-tcp", From: playground.FromDemo, Title: "JSON-RPC 2.0 over TCP", About: "The same, where both sides may ask", Address: d.socket},
-		{Name: "@table", From: playground.FromDemo, Title: "MCP, 5 versions", About: "Books a table: progress, and a question in the middle", Protocol: playground.ProtocolMCP, Address: d.root + mcpPath},
-		{Name: "@scribe", From: playground.FromDemo, Title: "ACP of editors", About: "Writes a note: streams text, asks for permission", Protocol: playground.ProtocolEditor,
+	root := d.places[demoPlaces[0]]
+	list := []playground.Target{
+		{Name: "@demo", Title: "JSON-RPC 2.0", About: "Arithmetic, errors on demand, slow calls", Address: root + "/rpc"},
+		{Name: "@table", Title: "MCP, 5 versions", About: "Books a table: progress, and a question in the middle", Protocol: playground.ProtocolMCP, Address: root + mcpPath},
+		{Name: "@scribe", Title: "ACP of editors", About: "Writes a note: streams text, asks for permission", Protocol: playground.ProtocolEditor,
 			Command: []string{d.self, "demo", "--editor", "--stdio"}, Show: "parley demo --editor --stdio"},
-		{Name: "@agents", From: playground.FromDemo, Title: "ACP", About: "Six agents: echo, words, ask, slow, scribe, courier", Protocol: playground.ProtocolACP, Address: d.root + "/acp/rpc"},
-		{Name: "@courier", From: playground.FromDemo, Title: "A2A", About: "Delivers a parcel: a long task you can leave and rejoin", Protocol: playground.ProtocolA2A, Address: d.root + "/a2a"},
+		{Name: "@courier", Title: "A2A", About: "Delivers a parcel: a long task you can leave and rejoin", Protocol: playground.ProtocolA2A, Address: root + a2aPath},
+		{Name: "@agents", Title: "ACP", About: "Six agents: echo, words, ask, slow, scribe, courier", Protocol: playground.ProtocolACP, Address: root + acpRPCPath},
+		{Name: "@demo-tcp", Title: "JSON-RPC 2.0 over TCP", About: "The same as @demo, where both sides may ask", Address: d.places[demoPlaces[1]]},
+		{Name: "@demo-1.0", Title: "JSON-RPC 1.0", About: "The same as @demo, of 2005", Address: d.places[demoPlaces[2]]},
+		{Name: "@demo-lsp", Title: "JSON-RPC 2.0 behind headers", About: "The same as @demo, framed as language servers do", Protocol: playground.ProtocolJSONRPC, Address: d.places[demoPlaces[3]]},
 	}
+	for i := range list {
+		list[i].From = playground.FromDemo
+	}
+	return list
 }

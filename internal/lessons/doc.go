@@ -6,5 +6,20 @@ package lessons
 
 import "github.com/da1ed7bb/parley/playground"
 
-// All returns the lessons in order.
-func All() []playground.Lesson { return nil }
+// Names of the demo services that lessons run on.
+const (
+	demo   = "@demo"
+	duplex = "@demo-tcp"
+	old    = "@demo-1.0"
+	header = "@demo-lsp"
+	table  = "@table"
+	scribe = "@scribe"
+)
+
+// All returns the lessons in order. They are new with each call.
+func All() []playground.Lesson {
+	return []playground.Lesson{
+		request(), params(), notification(), errors(), batch(), order(), roles(), progress(), cancellation(), sessions(),
+		handshake(), modern(), agentRun(), versions(), rest(), framing(),
+	}
+}
