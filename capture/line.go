@@ -27,6 +27,9 @@ import (
 // header is the first line of a session file.
 const header = `{"parley":"session","version":1}`
 
+// AppendHeader adds the first line of a session file to dst, with a newline.
+func AppendHeader(dst []byte) []byte { return append(append(dst, header...), '\n') }
+
 // AppendLine adds the line of e to dst, with a newline.
 func AppendLine(dst []byte, e *Event) []byte {
 	dst = append(dst, `{"seq":`...)

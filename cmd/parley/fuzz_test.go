@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -123,7 +124,7 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// FuzzTrace: whatever goes over the wire, a trace file is one JSON object per line, and a line for people is one line.
+// FuzzTrace: whatever goes over the wire, a trace file is a session that holds it, and a line for people is one line.
 func FuzzTrace(f *testing.F) {
 	for _, seed := range []string{`{"jsonrpc":"2.0","id":1,"method":"a"}`, "{\"jsonrpc\":\n\"2.0\",\"id\":1,\"result\":\"\u009b\"}", "\xff\n", `[{"id":1,"error":{"code":1e99}},1]`, ""} {
 		f.Add([]byte(seed), true)
@@ -133,8 +134,15 @@ func FuzzTrace(f *testing.F) {
 		frame := parley.Frame{Time: time.Unix(0, 0), Out: out, Payload: payload}
 		(&tracer{w: &people, asLines: true, waiting: make(map[waitKey]sent)}).see(frame)
 		(&tracer{w: &file}).see(frame)
-		if line := file.Bytes(); bytes.Count(line, []byte("\n")) != 1 || !json.Valid(line) || !utf8.Valid(line) {
-			t.Errorf("%q is recorded as %q", payload, line)
+		if bytes.Count(file.Bytes(), []byte("\n")) != 2 || !utf8.Valid(file.Bytes()) {
+			t.Errorf("%q is recorded as %q", payload, file.Bytes())
+		}
+		log, err := capture.Read(&file)
+		if err != nil || log.Err() != nil {
+			t.Fatalf("%q: %v, %v", payload, err, log.Err())
+		}
+		if got, err := log.Payload(capture.Ref{Seq: 1}); err != nil || !bytes.Equal(got, payload) {
+			t.Errorf("%q is recorded as %q, %v", payload, got, err)
 		}
 		for line := range strings.Lines(people.String()) {
 			if strings.IndexFunc(strings.TrimSuffix(line, "\n"), hidden) >= 0 || !strings.HasPrefix(line, "→ ") && !strings.HasPrefix(line, "← ") {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,8 +31,16 @@ func (a *app) follow(rec *capture.Recorder, terms, colour string) (wait func(), 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for row := range rec.Follow(context.Background(), 0) { // it ends with the recording
-			f.show(&row)
+		rev := int64(0)
+		for rec.Wait(context.Background(), rev) == nil { // it ends with the recording
+			page := rec.Since(rev, math.MaxInt) // all there is, since a call that has its answer comes behind it
+			rev = page.Next
+			slices.SortStableFunc(page.Rows, func(a, b capture.Row) int {
+				return cmp.Or(cmp.Compare(a.Ref.Seq, b.Ref.Seq), cmp.Compare(a.Ref.Member, b.Ref.Member))
+			})
+			for i := range page.Rows {
+				f.show(&page.Rows[i])
+			}
 		}
 	}()
 	return func() { <-done }, nil
@@ -42,7 +53,6 @@ type follower struct {
 	filter  *capture.Filter
 	palette palette
 	last    capture.Ref // the newest row that was seen
-	told    int         // findings that were shown with it
 }
 
 // show writes a row that is new. What changes later, such as a call that has its answer, shows in the line of the answer; a call that

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,13 +11,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
 // traceToStderr is the value of --trace without a file.
 const traceToStderr = "-"
 
-// A tracer tells each message that passes: for people on stderr, or one JSON object per line in a file.
+// A tracer tells each message that passes: for people on stderr, or in a session file.
 type tracer struct {
 	w       io.Writer
 	close   func() error
@@ -27,6 +27,8 @@ type tracer struct {
 
 	mu      sync.Mutex // guards what is below, and keeps lines whole
 	waiting map[waitKey]sent
+	seq     int64  // of the file
+	entry   []byte // of the file, while it is made
 }
 
 type waitKey struct {
@@ -71,33 +73,20 @@ func (t *tracer) see(f parley.Frame) {
 	}
 }
 
-// record writes one line of a trace file:
-//
-//	{"time":"…","dir":"out","bytes":62,"frame":{…}}
-//
-// dir is out or in; frame is the payload byte for byte but for line ends between values, or text where it is no JSON.
+// record writes one line of a session file, as parley tap --record does; parley replay and the page open it.
 func (t *tracer) record(f parley.Frame) {
-	dir := "in"
+	e := capture.Event{Time: f.Time, Kind: capture.KindMessage, Dir: capture.In, Conn: 1, Data: f.Payload, Size: len(f.Payload)}
 	if f.Out {
-		dir = "out"
+		e.Dir = capture.Out
 	}
-	line := fmt.Appendf(nil, `{"time":%q,"dir":%q,"bytes":%d,`, f.Time.UTC().Format(time.RFC3339Nano), dir, len(f.Payload))
-	if frame, err := jsonrpc.ParseRaw(f.Payload); err == nil {
-		line = append(append(line, `"frame":`...), oneLine(frame)...)
-	} else if text, err := quote(strings.ToValidUTF8(string(f.Payload), "\uFFFD")); err == nil {
-		line = append(append(line, `"text":`...), text...)
+	t.seq++
+	e.Seq = t.seq
+	t.entry = t.entry[:0]
+	if t.seq == 1 {
+		t.entry = capture.AppendHeader(t.entry)
 	}
-	_, _ = t.w.Write(append(line, "}\n"...)) // a full disk must not stop the call
-}
-
-// oneLine turns the line ends of valid JSON into blanks: they only stand between values, where both mean nothing.
-func oneLine(text jsonrpc.Raw) []byte {
-	return bytes.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return ' '
-		}
-		return r
-	}, text)
+	t.entry = capture.AppendLine(t.entry, &e)
+	_, _ = t.w.Write(t.entry) // a full disk must not stop the call
 }
 
 // tell writes a line for each message of the payload.
