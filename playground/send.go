@@ -141,7 +141,7 @@ func (p *Playground) recall(name, text string) (sent, error) {
 	if err != nil {
 		return sent{}, err
 	}
-	row, ok := log.Row(ref)
+	row, ok := p.rowOf(log, ref)
 	if !ok {
 		return sent{}, badParam("/ref", "#%s is not there", text)
 	}
@@ -198,7 +198,7 @@ func (p *Playground) apiCancel(ctx context.Context, in ref) (ref, error) {
 	if err != nil {
 		return ref{}, badParam("/ref", "%q names no message", in.Ref)
 	}
-	row, ok := p.rec.Row(at)
+	row, ok := p.rowOf(p.rec.Log, at)
 	if !ok || row.Kind != capture.RowRequest || row.Dir != capture.Out {
 		return ref{}, badParam("/ref", "#%s is no request of yours", in.Ref)
 	}

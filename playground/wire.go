@@ -28,6 +28,16 @@ func (p *Playground) logLocked(name string) (*capture.Log, error) {
 	return nil, badParam("/log", "there is no session %q", name)
 }
 
+// rowOf returns a row. What is recorded becomes readable a moment later: who asks for something newer waits for that.
+func (p *Playground) rowOf(log *capture.Log, ref capture.Ref) (capture.Row, bool) {
+	row, ok := log.Row(ref)
+	if !ok && log == p.rec.Log {
+		p.rec.Flush()
+		row, ok = log.Row(ref)
+	}
+	return row, ok
+}
+
 type rowsParams struct {
 	Log    string `json:"log,omitzero"`
 	From   string `json:"from,omitzero"`
@@ -119,7 +129,7 @@ func (p *Playground) wireMessage(_ context.Context, in messageParams) (messageRe
 	if err != nil {
 		return messageResult{}, badParam("/ref", "%q names no message", in.Ref)
 	}
-	row, ok := log.Row(at)
+	row, ok := p.rowOf(log, at)
 	if !ok {
 		return messageResult{}, badParam("/ref", "#%s is not kept any more", in.Ref)
 	}
@@ -180,6 +190,9 @@ func (p *Playground) wireExchange(_ context.Context, in exchangeParams) (exchang
 		return out, err
 	}
 	from := int64(0)
+	if log == p.rec.Log {
+		p.rec.Flush()
+	}
 	for _, row := range log.Rows(capture.Ref{}, 0) {
 		if row.Kind == capture.RowHTTP && row.Exchange == in.HTTP {
 			from = row.Ref.Seq

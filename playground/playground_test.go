@@ -1,0 +1,661 @@
+package playground_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/goleak"
+
+	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/demo"
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp/mcphttp"
+	"github.com/da1ed7bb/parley/playground"
+	"github.com/da1ed7bb/parley/transport/stdio"
+)
+
+// editorWord makes this test program the demo's agent for editors, touchWord one that leaves a trace that it was started.
+const (
+	editorWord = "PARLEY_TEST_EDITOR"
+	touchWord  = "PARLEY_TEST_TOUCH"
+)
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(touchWord); name != "" {
+		_ = os.WriteFile(name, []byte("started"), 0o600) // the test looks
+		_, _ = io.Copy(io.Discard, os.Stdin)             // until it is closed
+		return
+	}
+	if os.Getenv(editorWord) != "" {
+		report := func(string, error) {}
+		_ = demo.Editor("1", "scribe", demo.Agents("1", report), report).Serve(context.Background(), stdio.New(nil)) // it ends with its stdin
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// services are the demo's, at ports of their own: HTTP with /rpc and /mcp, and TCP.
+func services(t testing.TB) (web, tcp string) {
+	t.Helper()
+	service := demo.New("1")
+	tools := demo.NewMCP("1", nil)
+	handler := mcphttp.NewHandler(tools.Server, &mcphttp.Options{Unguarded: true})
+	listener := &parley.Listener{Handler: service.Handler(), Mode: service.Mux.Mode, Mounts: map[string]parley.Mount{"/mcp": {Handler: handler, Drain: handler.Shutdown}}}
+	bound, err := listener.Listen(context.Background(), parley.Target{Scheme: "http", Address: "127.0.0.1:0"}, parley.Target{Scheme: "tcp", Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- bound.Serve(context.Background()) }()
+	t.Cleanup(func() {
+		tools.Close()
+		if err := bound.Close(); err != nil {
+			t.Log(err)
+		}
+		<-done
+	})
+	at := bound.Targets()
+	return "http://" + at[0].Address, at[1].String()
+}
+
+// A browser is a page in front of a Playground, as far as HTTP goes.
+type browser struct {
+	testing.TB
+	page   *playground.Playground
+	server *httptest.Server
+}
+
+func open(t testing.TB, o *playground.Options) *browser {
+	t.Helper()
+	if o.Folder == "" {
+		o.Folder = t.TempDir()
+	}
+	page, err := playground.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{t, page, httptest.NewServer(page)}
+	t.Cleanup(func() {
+		if err := page.Close(); err != nil {
+			t.Error(err)
+		}
+		b.server.Close()
+	})
+	return b
+}
+
+// do makes a request with the page's token, unless change takes it away.
+func (b *browser) do(method, path, contentType, body string, change func(*http.Request)) (int, http.Header, string) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, b.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+b.page.Token())
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	if change != nil {
+		change(r)
+	}
+	answer, err := b.server.Client().Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(text)
+}
+
+// try calls a method and returns its error, if it has one.
+func (b *browser) try(method string, params, result any) *jsonrpc.Error {
+	b.Helper()
+	body, err := jsonrpc.AppendRequest(nil, jsonrpc.Version2, jsonrpc.IntID(1), method, params)
+	if err != nil {
+		b.Fatal(err)
+	}
+	status, _, text := b.do(http.MethodPost, "/rpc", "application/json", string(body), nil)
+	if i := strings.LastIndex(text, "data: "); i >= 0 {
+		text = strings.TrimSpace(text[i+len("data: "):])
+	}
+	var out struct {
+		Result jsonrpc.Raw `json:"result"`
+		Error  *struct {
+			Code    int64       `json:"code"`
+			Message string      `json:"message"`
+			Data    jsonrpc.Raw `json:"data"`
+		} `json:"error"`
+		Rest map[string]any `json:",embed"`
+	}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		b.Fatalf("%s: %d %s: %v", method, status, text, err)
+	}
+	if out.Error != nil {
+		return &jsonrpc.Error{Code: out.Error.Code, Message: out.Error.Message, Data: out.Error.Data}
+	}
+	if result != nil {
+		if err := json.Unmarshal(out.Result, result); err != nil {
+			b.Fatalf("%s: %v in %s", method, err, out.Result)
+		}
+	}
+	return nil
+}
+
+func (b *browser) call(method string, params, result any) {
+	b.Helper()
+	if e := b.try(method, params, result); e != nil {
+		b.Fatalf("%s %v: %v %s", method, params, e, e.Data)
+	}
+}
+
+type sent struct {
+	Ref    string         `json:"ref"`
+	Answer string         `json:"answer"`
+	Rest   map[string]any `json:",embed"`
+}
+
+// send sends a text and returns what it was answered with.
+func (b *browser) send(target, text string) (s sent, answer string) {
+	b.Helper()
+	b.call("send", map[string]any{"target": target, "text": text, "wait": true}, &s)
+	return s, b.text(s.Answer)
+}
+
+// text is the bytes of a row.
+func (b *browser) text(ref string) string {
+	b.Helper()
+	var m struct {
+		Text   string         `json:"text"`
+		Base64 []byte         `json:"base64"`
+		Rest   map[string]any `json:",embed"`
+	}
+	b.call("wire/message", map[string]any{"ref": ref}, &m)
+	return m.Text + string(m.Base64)
+}
+
+type obj = map[string]any
+
+func Example() {
+	page, err := playground.New(&playground.Options{Targets: []playground.Target{{Name: "@demo", Address: "http://127.0.0.1:3000/rpc"}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer page.Close()
+	server := httptest.NewServer(page)
+	defer server.Close()
+
+	client := parley.Dialer{Token: page.Token()}
+	target, _ := parley.ParseTarget(server.URL + "/rpc")
+	conn, err := client.Dial(context.Background(), target)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+	var list struct {
+		Targets []struct {
+			Name  string         `json:"name"`
+			State string         `json:"state"`
+			Rest  map[string]any `json:",embed"`
+		} `json:"targets"`
+	}
+	if err := conn.Call(context.Background(), "targets/list", nil, &list); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(list.Targets[0].Name, list.Targets[0].State)
+	// Output: @demo closed
+}
+
+// What is typed goes out byte for byte, right or wrong, and what comes back is paired with it.
+func TestBytesGoOutAsTheyAre(t *testing.T) {
+	web, tcp := services(t)
+	b := open(t, &playground.Options{Targets: []playground.Target{
+		{Name: "@web", Address: web + "/rpc"}, {Name: "@tcp", Address: tcp}, {Name: "@ws", Address: "ws" + strings.TrimPrefix(web, "http") + "/rpc"},
+	}})
+	for _, c := range []struct{ name, text, answer string }{
+		{"spaces and order", `{ "method":"subtract" ,"id":  7,"params":[42,23], "jsonrpc":"2.0"}`, `"result":19`},
+		{"an id past 2^53", `{"jsonrpc":"2.0","id":9007199254740993,"method":"get_data"}`, `9007199254740993`},
+		{"no JSON", `{"jsonrpc":"2.0","id":1,"method":`, `-32700`},
+		{"no request", `{"foo":"boo"}`, `-32600`},
+		{"an empty batch", `[]`, `-32600`},
+		{"a batch", `[{"jsonrpc":"2.0","id":1,"method":"get_data"},1]`, `"hello"`},
+		{"twice", `{"jsonrpc":"2.0","id":1,"id":2,"method":"get_data"}`, `-32600`},
+		{"text of all kinds", `{"jsonrpc":"2.0","id":"\u00e9é𝄞‮","method":"echo","params":["<script>alert(1)</script>","javascript:alert(1)","‮⁦"]}`, `javascript:alert(1)`},
+	} {
+		for _, target := range []string{"@web", "@tcp", "@ws"} {
+			t.Run(c.name+target, func(t *testing.T) {
+				b.TB = t
+				s, answer := b.send(target, c.text)
+				if !strings.Contains(answer, c.answer) {
+					t.Errorf("the answer to %s is %s, want %s in it", c.text, answer, c.answer)
+				}
+				if got := b.text(s.Ref); got != c.text {
+					t.Errorf("on the wire is %q, want %q", got, c.text)
+				}
+				var again sent
+				b.call("resend", obj{"ref": s.Ref}, &again)
+				if got := b.text(again.Ref); got != c.text {
+					t.Errorf("sent again is %q, want %q", got, c.text)
+				}
+			})
+		}
+	}
+	b.TB = t
+	t.Run("bytes that are no text", func(t *testing.T) {
+		b.TB = t
+		var s sent
+		bad := []byte("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}")
+		b.call("send", obj{"target": "@tcp", "base64": bad, "wait": true}, &s)
+		if got := b.text(s.Ref); got != string(bad) {
+			t.Errorf("on the wire is %q", got)
+		}
+		if got := b.text(s.Answer); !strings.Contains(got, "-32700") {
+			t.Errorf("the answer is %s", got)
+		}
+	})
+	t.Run("newlines where a line is a message", func(t *testing.T) {
+		b.TB = t
+		s, answer := b.send("@tcp", "{\"jsonrpc\":\"2.0\",\n\"id\":1,\"method\":\"get_data\"}")
+		if !strings.Contains(answer, "hello") || b.text(s.Ref) != "{\"jsonrpc\":\"2.0\", \"id\":1,\"method\":\"get_data\"}" {
+			t.Errorf("%q: %s", b.text(s.Ref), answer)
+		}
+		b.call("send", obj{"target": "@tcp", "text": "{\"jsonrpc\":\"2.0\",\n\"id\":1,\"method\":\"get_data\"}", "line": "as-is", "wait": true}, &s)
+		if answer := b.text(s.Answer); !strings.Contains(answer, "-32700") {
+			t.Errorf("as it is the first line is no message, but the answer is %s", answer)
+		}
+	})
+}
+
+// Headers of one message win over ours, and a null leaves one out.
+func TestHeaders(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Clone()
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer server.Close()
+	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@s", Address: server.URL, Header: http.Header{"X-Mine": {"always"}}, Token: "the-token-of-it"}}})
+	b.call("send", obj{"target": "@s", "text": "{}", "headers": []obj{{"name": "x-mine", "value": "once"}, {"name": "Accept", "value": nil}, {"name": "Content-Type", "value": "text/plain"}}}, nil)
+	h := <-seen
+	if h.Get("X-Mine") != "once" || h.Get("Content-Type") != "text/plain" || h.Get("Accept") != "" || h.Get("Authorization") != "Bearer the-token-of-it" {
+		t.Errorf("the server saw %v", h)
+	}
+	var x struct {
+		Request struct {
+			Header [][2]string    `json:"header"`
+			Rest   map[string]any `json:",embed"`
+		} `json:"request"`
+		Rest map[string]any `json:",embed"`
+	}
+	b.call("wire/exchange", obj{"http": 1}, &x)
+	if text := fmt.Sprint(x.Request.Header); strings.Contains(text, "the-token-of-it") || !strings.Contains(text, capture.Hidden) {
+		t.Errorf("the token is on record: %s", text)
+	}
+	for _, bad := range []obj{{"name": "a b", "value": "x"}, {"name": "a", "value": "x\r\ny: z"}, {"name": "", "value": "x"}} {
+		if e := b.try("send", obj{"target": "@s", "text": "{}", "headers": []obj{bad}}, nil); e == nil || e.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("the header %v is taken: %v", bad, e)
+		}
+	}
+}
+
+// A server's question waits for a person, and the answer goes where it belongs: in an MCP session over HTTP, and on a socket.
+func TestQuestions(t *testing.T) {
+	web, tcp := services(t)
+	b := open(t, &playground.Options{Targets: []playground.Target{
+		{Name: "@tcp", Address: tcp}, {Name: "@table", Address: web + "/mcp", Protocol: playground.ProtocolMCP},
+	}})
+	for _, c := range []struct{ target, text, method, draft, result string }{
+		{"@tcp", `{"jsonrpc":"2.0","id":"q","method":"ask","params":["tea?"]}`, "answer", `"result":""`, `"result":""`},
+		{"@table", `{"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"book-table","arguments":{"restaurant":"Zur Linde","guests":4,"time":"2026-03-14T19:30"}}}`,
+			"elicitation/create", `"action":"accept"`, `"content"`},
+	} {
+		t.Run(c.target, func(t *testing.T) {
+			b.TB = t
+			var s sent
+			b.call("send", obj{"target": c.target, "text": c.text}, &s)
+			q := b.question(c.method)
+			if !strings.Contains(q.Draft, c.draft) || len(q.Choices) < 2 || q.Target != c.target {
+				t.Errorf("the question is %+v", q)
+			}
+			var a sent
+			b.call("answer", obj{"ref": q.Ref, "text": q.Draft}, &a)
+			if got := b.text(a.Ref); got != q.Draft {
+				t.Errorf("the answer on the wire is %s, want %s", got, q.Draft)
+			}
+			if got := b.answerTo(s.Ref); !strings.Contains(got, c.result) {
+				t.Errorf("the call is answered with %s", got)
+			}
+			if e := b.try("answer", obj{"ref": q.Ref, "choice": 0}, nil); e == nil {
+				t.Error("the question can be answered twice")
+			}
+		})
+	}
+}
+
+type asked struct {
+	Ref     string           `json:"ref"`
+	Target  string           `json:"target"`
+	Method  string           `json:"method"`
+	Draft   string           `json:"draft"`
+	Choices []map[string]any `json:"choices"`
+	Rest    map[string]any   `json:",embed"`
+}
+
+// question waits for a question by following what is new, as the page does.
+func (b *browser) question(method string) (found asked) {
+	b.Helper()
+	b.follow(func(name string, params jsonrpc.Raw) bool {
+		var in struct {
+			Questions []asked `json:"questions"`
+		}
+		if name != "questions" || json.Unmarshal(params, &in) != nil {
+			return false
+		}
+		for _, q := range in.Questions {
+			if q.Method == method {
+				found = q
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// answerTo waits for the response to a request.
+func (b *browser) answerTo(ref string) (text string) {
+	b.Helper()
+	at, err := capture.ParseRef(ref)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	log := b.page.Recorder()
+	for {
+		rev := log.Rev()
+		if row, ok := log.Row(at); ok && !row.Answer.IsZero() {
+			return b.text(row.Answer.String())
+		}
+		if err := log.Wait(ctx, rev); err != nil {
+			b.Fatalf("#%s is not answered: %v", ref, err)
+		}
+	}
+}
+
+// follow reads what is new until until says that it is enough.
+func (b *browser) follow(until func(method string, params jsonrpc.Raw) bool) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.server.URL+"/rpc", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"follow"}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+b.page.Token())
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream, application/json")
+	answer, err := b.server.Client().Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok {
+			continue
+		}
+		enough := false
+		_ = jsonrpc.Scan(data, func(m *jsonrpc.Message) { enough = m.Request && until(m.Method, m.Params) })
+		if enough {
+			return
+		}
+	}
+	b.Fatalf("the stream ended: %v", lines.Err())
+}
+
+// What a call is given up with is the protocol's own message.
+func TestCancel(t *testing.T) {
+	web, tcp := services(t)
+	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@tcp", Address: tcp}, {Name: "@web", Address: web + "/rpc"}, {Name: "@mcp", Address: web + "/mcp", Protocol: playground.ProtocolMCP}}})
+	var s, c sent
+	b.call("send", obj{"target": "@tcp", "text": `{"jsonrpc":"2.0","id":"long","method":"sleep","params":[60000]}`}, &s)
+	b.call("cancel", obj{"ref": s.Ref}, &c)
+	if got := b.text(c.Ref); got != `{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"long"}}` {
+		t.Errorf("on a socket the message is %s", got)
+	}
+	if got := b.answerTo(s.Ref); !strings.Contains(got, "-32800") {
+		t.Errorf("the answer is %s", got)
+	}
+	b.call("send", obj{"target": "@web", "text": `{"jsonrpc":"2.0","id":"long","method":"sleep","params":[60000]}`}, &s)
+	b.call("cancel", obj{"ref": s.Ref}, &c)
+	b.call("send", obj{"target": "@mcp", "text": `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"kitchen/cook","arguments":{}}}`}, &s)
+	b.call("cancel", obj{"ref": s.Ref}, &c)
+	if got := b.text(c.Ref); !strings.Contains(got, `"notifications/cancelled"`) || !strings.Contains(got, `"requestId":7`) {
+		t.Errorf("in MCP the message is %s", got)
+	}
+}
+
+// What a target offers is there for forms, and its schemas for lint.
+func TestDescribe(t *testing.T) {
+	web, _ := services(t)
+	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@web", Address: web + "/rpc"}, {Name: "@table", Address: web + "/mcp", Protocol: playground.ProtocolMCP}}})
+	type item struct {
+		Name     string         `json:"name"`
+		Params   jsonrpc.Raw    `json:"params"`
+		Schema   jsonrpc.Raw    `json:"schema"`
+		Template jsonrpc.Raw    `json:"template"`
+		Rest     map[string]any `json:",embed"`
+	}
+	var d struct {
+		Methods []item         `json:"methods"`
+		Tools   []item         `json:"tools"`
+		Rest    map[string]any `json:",embed"`
+	}
+	find := func(list []item, name string) item {
+		for _, x := range list {
+			if x.Name == name {
+				return x
+			}
+		}
+		t.Errorf("there is no %s in %d", name, len(list))
+		return item{}
+	}
+	b.call("describe", obj{"target": "@web"}, &d)
+	if m := find(d.Methods, "subtract"); !strings.Contains(string(m.Params), `"x-order":["minuend","subtrahend"]`) {
+		t.Errorf("subtract takes %s", m.Params)
+	}
+	b.call("describe", obj{"target": "@table"}, &d)
+	find(d.Methods, "initialize")
+	if x := find(d.Tools, "book-table"); !strings.Contains(string(x.Schema), "guests") || !strings.Contains(string(x.Template), `"name":"book-table"`) {
+		t.Errorf("book-table is %s, to begin with %s", x.Schema, x.Template)
+	}
+	var l struct {
+		Kind  string           `json:"kind"`
+		Marks []map[string]any `json:"marks"`
+		Rest  map[string]any   `json:",embed"`
+	}
+	b.call("lint", obj{"target": "@table", "text": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book-table","arguments":{"guests":"four"}}}`}, &l)
+	if text := fmt.Sprint(l.Marks); !strings.Contains(text, "/params/arguments/guests") {
+		t.Errorf("the marks are %v", l.Marks)
+	}
+}
+
+// Saved calls are files that people can read; their answers are held against what they have to be.
+func TestSaved(t *testing.T) {
+	web, _ := services(t)
+	dir := t.TempDir()
+	b := open(t, &playground.Options{Folder: dir, Targets: []playground.Target{{Name: "@web", Address: web + "/rpc"}}})
+	var f struct {
+		File string `json:"file"`
+	}
+	call := obj{"name": "../a call: né ⁦", "target": "@web", "text": `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[{{much}}, 23]}`,
+		"variables": obj{"much": "42"}, "headers": []obj{{"name": "Authorization", "value": "Bearer secret"}, {"name": "X-A", "value": "b"}},
+		"asserts": []obj{{"path": "$.result", "is": "equals", "value": 19}, {"path": "$.error", "is": "missing"}, {"path": "$.result", "is": "more", "value": 20}}}
+	b.call("saved/save", call, &f)
+	if filepath.Dir(f.File) != dir {
+		t.Errorf("it was written to %s", f.File)
+	}
+	text, err := os.ReadFile(f.File)
+	if err != nil || strings.Contains(string(text), "secret") || !strings.Contains(string(text), "{{much}}") {
+		t.Errorf("the file has %s, %v", text, err)
+	}
+	type outcome struct {
+		Text    string `json:"text"`
+		OK      bool   `json:"ok"`
+		Results []struct {
+			OK   bool           `json:"ok"`
+			Text string         `json:"text"`
+			Rest map[string]any `json:",embed"`
+		} `json:"results"`
+		Rest map[string]any `json:",embed"`
+	}
+	var out outcome
+	b.call("saved/run", obj{"name": call["name"]}, &out)
+	if out.OK || len(out.Results) != 3 || !out.Results[0].OK || !out.Results[1].OK || out.Results[2].OK {
+		t.Errorf("the results are %+v", out)
+	}
+	b.call("saved/run", obj{"name": call["name"], "variables": obj{"much": "100"}}, &out)
+	if out.Results[0].OK || !out.Results[2].OK || !strings.Contains(out.Text, "[100, 23]") {
+		t.Errorf("with another variable the results are %+v", out)
+	}
+	b.call("saved/delete", obj{"name": call["name"]}, nil)
+	if _, err := os.Stat(f.File); err == nil {
+		t.Error("it is still there")
+	}
+	for _, bad := range []obj{{"name": " ", "target": "a", "text": ""}, {"name": "x", "target": "a", "text": "", "asserts": []obj{{"path": "result", "is": "exists"}}}} {
+		if e := b.try("saved/save", bad, nil); e == nil {
+			t.Errorf("%v is saved", bad)
+		}
+	}
+}
+
+// A session that was saved can be dropped on the page and looked at as it was.
+func TestSessions(t *testing.T) {
+	web, _ := services(t)
+	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@web", Address: web + "/rpc"}}})
+	s, _ := b.send("@web", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}`)
+	status, h, file := b.do(http.MethodPost, "/session/save", "application/json", `{}`, nil)
+	if status != 200 || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") {
+		t.Fatalf("save: %d %v", status, h)
+	}
+	status, _, text := b.do(http.MethodPost, "/session/open?name=..%2F%E2%80%AEmine.jsonl", "application/x-ndjson", file, nil)
+	var o struct {
+		Log  string         `json:"log"`
+		Name string         `json:"name"`
+		Rest map[string]any `json:",embed"`
+	}
+	if err := json.Unmarshal([]byte(text), &o); status != 200 || err != nil || o.Name != "mine.jsonl" {
+		t.Fatalf("open: %d %s %v", status, text, err)
+	}
+	var m struct {
+		Text string         `json:"text"`
+		Rest map[string]any `json:",embed"`
+	}
+	b.call("wire/message", obj{"log": o.Log, "ref": s.Ref}, &m)
+	if m.Text != `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}` {
+		t.Errorf("#%s of it is %q", s.Ref, m.Text)
+	}
+	for format, want := range map[string]string{"har": `"log"`, "markdown": "# Session", "jsonl": "subtract"} {
+		if status, _, text := b.do(http.MethodPost, "/session/save", "application/json", `{"log":"`+o.Log+`","format":"`+format+`"}`, nil); status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %.80s", format, status, text)
+		}
+	}
+	b.call("session/close", obj{"log": o.Log}, nil)
+	if e := b.try("wire/message", obj{"log": o.Log, "ref": s.Ref}, nil); e == nil {
+		t.Error("a closed session can be read")
+	}
+	for _, bad := range []struct {
+		media, body string
+		status      int
+	}{{"application/x-ndjson", "this is no session\n", 422}, {"application/x-ndjson", "", 422}, {"text/plain", file, 415}, {"", file, 415}} {
+		if status, _, text := b.do(http.MethodPost, "/session/open", bad.media, bad.body, nil); status != bad.status {
+			t.Errorf("%q of type %q: %d %s, want %d", bad.body, bad.media, status, text, bad.status)
+		}
+	}
+}
+
+// An agent is run as its protocol has it, and asked what it asks.
+func TestAgents(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, &playground.Options{Targets: []playground.Target{
+		{Name: "@scribe", Protocol: playground.ProtocolEditor, Command: []string{self}, Env: append(os.Environ(), editorWord+"=1"), Dir: t.TempDir()},
+	}})
+	body := `{"jsonrpc":"2.0","id":1,"method":"agents/run","params":{"target":"@scribe","agent":"","text":"water the plants"}}`
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, b.server.URL+"/rpc", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+b.page.Token())
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream, application/json")
+	answer, err := b.server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var said, end strings.Builder
+	asked := false
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok {
+			continue
+		}
+		var v struct {
+			Run      string `json:"run"`
+			Kind     string `json:"kind"`
+			Text     string `json:"text"`
+			Question *struct {
+				Options []struct {
+					ID   string         `json:"id"`
+					Rest map[string]any `json:",embed"`
+				} `json:"options"`
+				Rest map[string]any `json:",embed"`
+			} `json:"question"`
+			Rest map[string]any `json:",embed"`
+		}
+		_ = jsonrpc.Scan(data, func(m *jsonrpc.Message) {
+			if !m.Request {
+				end.Write(data)
+				return
+			}
+			if err := json.Unmarshal(m.Params, &v); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if v.Kind == "output" {
+			said.WriteString(v.Text)
+		}
+		if v.Kind == "question" && v.Question != nil {
+			asked = true
+			b.call("agents/answer", obj{"run": v.Run, "option": v.Question.Options[0].ID}, nil)
+		}
+	}
+	if !asked || !strings.Contains(said.String(), "plants") || !strings.Contains(end.String(), `"state":"completed"`) {
+		t.Errorf("asked %v, said %q, the end is %s", asked, said.String(), end.String())
+	}
+}
