@@ -33,7 +33,7 @@ func (a *app) a2aCommand() *cobra.Command {
 
 func (a *app) a2aVerb(cmd *cobra.Command, do func(ctx context.Context, v *agentVerb) error) (*cobra.Command, *agentVerb) {
 	cmd, v := a.agentVerbCommand(cmd, func(ctx context.Context, v *agentVerb) error { return v.connectA2A(ctx) }, do)
-	cmd.Flags().StringVar(&v.binding, "binding", "", "how to speak over http, if the card leaves a choice: rest or rpc")
+	cmd.Flags().StringVar(&v.binding, "binding", "", "`HOW` to speak over http, if the card leaves a choice: rest or rpc")
 	cmd.ValidArgsFunction = a.completeAgents(v, ":3000/a2a", nil)
 	return cmd, v
 }

@@ -53,7 +53,7 @@ func (a *app) protocolCommand(name, short, long, example string) *cobra.Command 
 
 func (a *app) acpVerb(cmd *cobra.Command, do func(ctx context.Context, v *agentVerb) error) (*cobra.Command, *agentVerb) {
 	cmd, v := a.agentVerbCommand(cmd, func(ctx context.Context, v *agentVerb) error { return v.connectACP(ctx) }, do)
-	cmd.Flags().StringVar(&v.binding, "binding", "", "how to speak to an http address: rest or rpc, whatever it ends in")
+	cmd.Flags().StringVar(&v.binding, "binding", "", "`HOW` to speak to an http address: rest or rpc, whatever it ends in")
 	cmd.ValidArgsFunction = a.completeAgents(v, ":3000/acp", nil)
 	return cmd, v
 }

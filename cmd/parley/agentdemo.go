@@ -307,6 +307,9 @@ func (d *demoAgents) add(l *parley.Listener, f agentFlags) error {
 		l.Converse = d.converseA2A
 	}
 	pages, card := l.Pages, d.web.Card()
+	if pages == nil {
+		pages = http.NotFoundHandler()
+	}
 	l.Pages = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case a2ahttp.CardPath, a2ahttp.OldCardPath, a2aPath + a2ahttp.CardPath: // which says how to show a token, so it needs none

@@ -100,6 +100,14 @@ func serveDemo(t *testing.T, text string) parley.Target {
 	t.Cleanup(tools.Close)
 	l := &parley.Listener{Handler: service.Handler(), Mode: service.Mux.Mode}
 	addMCP(l, tools)
+	agents, err := (&app{}).demoAgents(t.Context(), agentFlags{}, false, &reporter{w: t.Output()})
+	if err == nil {
+		err = agents.add(l, agentFlags{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(agents.close)
 	return serveOn(t, l, text)
 }
 

@@ -73,6 +73,7 @@ func connectEditor(ctx context.Context, v *agentVerb) error {
 	if err != nil {
 		return errors.Join(&dialError{v.target, err}, root.Close())
 	}
+	v.cwd = dir
 	files := &folder{dir: dir, root: root, verb: v}
 	o := &editoragent.ClientOptions{
 		CWD:    dir,
@@ -103,7 +104,7 @@ func edit(ctx context.Context, v *agentVerb) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(v.app.stderr, "%s in %s. Ctrl-D ends, Ctrl-C cancels.\n", visible(orElse(cards[0].DisplayName(), "The agent"), 60), v.cwd)
+	fmt.Fprintf(v.app.stderr, "%s in %s. Ctrl-D ends, Ctrl-C cancels.\n", visible(orElse(cards[0].DisplayName(), "The agent"), 60), visible(v.cwd, 200))
 	for {
 		line, err := v.prompt(ctx)
 		if is[errNoMore](err) {

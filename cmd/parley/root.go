@@ -13,10 +13,10 @@ import (
 const rootHelp = `Three to start with, against "parley demo" in another terminal:
 
   parley call http://127.0.0.1:3000/rpc subtract 42 23
-  parley call tcp://127.0.0.1:3001 countdown from:=3 interval_ms:=200 --stream
   parley mcp call http://127.0.0.1:3000/mcp book-table restaurant="Zur Linde" guests:=4
+  parley acp run http://127.0.0.1:3000/acp words "one word after the other"
 
-parley speaks JSON-RPC 2.0, and MCP, to any server, on any carrier:
+parley speaks JSON-RPC 2.0, MCP, and ACP, A2A and the editor protocol of agents, to any server, on any carrier:
 
   http://h:p/path  https://…   over POST            :3000/rpc is http://127.0.0.1:3000/rpc
   ws://h:p/path    wss://…     over WebSocket

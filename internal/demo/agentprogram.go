@@ -197,7 +197,7 @@ func (run *running) relay(ctx context.Context, r *agent.Run) error {
 		}
 		held = append([]byte(nil), text[whole:]...)
 		if err != nil {
-			return nil //nolint:nilerr // how the program ended says it
+			return nil // how the program ended says it
 		}
 	}
 }
