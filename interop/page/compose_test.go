@@ -37,9 +37,10 @@ func TestCompose(t *testing.T) {
 	text := `{"jsonrpc":"2.0","id":"a-1","method":"echo","params":{"big":9007199254740993,"small":1.10,"text":"<b>ä</b>"}}`
 	p.bytes(text)
 	p.key("Ctrl+Enter")
-	r := p.row("echo .*\"a-1\"")
-	if !r.Selected {
-		t.Error("the new row is not selected, although the newest was")
+	p.row("echo .*\"a-1\"")
+	p.until("the new row is not selected, although the newest was", `eyes.rows().some((r) => r.selected && /echo/.test(r.text))`)
+	if n := ask[int](p, `eyes.rows().filter((r) => /echo/.test(r.text) && r.level === 1).length`); n != 1 {
+		t.Errorf("it was sent %d times", n)
 	}
 	p.until("the result is not shown to the last digit", `eyes.all("region", /^Result/).some((e) => /9007199254740993/.test(e.textContent) && /1\.10/.test(e.textContent) && /<b>ä<\/b>/.test(e.textContent))`)
 	if got := ask[string](p, "eyes.bytes()"); !strings.Contains(got, `"a-1"`) {
@@ -59,15 +60,11 @@ func TestCompose(t *testing.T) {
 	p.judgeBoth("compose")
 
 	// Resend sends the same again; a copy is a draft.
-	before := len(p.rows())
 	p.clickOn(onRow("echo .*\"a-1\""))
 	p.key("r")
 	p.until("it was not sent again", "eyes.rows().filter((r) => /echo/.test(r.text)).length === 2")
 	p.key("e")
 	p.until("there is no copy in the composer", `eyes.bytes().includes("9007199254740993")`)
-	if n := len(p.rows()); n != before+1 {
-		t.Errorf("%d rows, want %d", n, before+1)
-	}
 }
 
 // A batch with one bad member: the rule is named before it goes out, it goes out all the same, and each member has its answer.

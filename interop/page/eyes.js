@@ -4,11 +4,12 @@
   if (window !== window.top) return;
   const implied = { A: (e) => e.hasAttribute("href") && "link", BUTTON: () => "button", NAV: () => "navigation", MAIN: () => "main", HEADER: () => "banner", FOOTER: () => "contentinfo", ASIDE: () => "complementary", SECTION: (e) => name(e) && "region", UL: () => "list", OL: () => "list", LI: () => "listitem", TEXTAREA: () => "textbox", SELECT: () => "combobox", OPTION: () => "option", DIALOG: () => "dialog", SUMMARY: () => "button", H1: () => "heading", H2: () => "heading", H3: () => "heading", H4: () => "heading", INPUT: (e) => ({ checkbox: "checkbox", radio: "radio", button: "button", submit: "button", range: "slider", number: "spinbutton", search: "searchbox" })[e.type] ?? (e.list ? "combobox" : "textbox") };
 
+  const labelled = new Set(["img", "button", "link", "tab", "option", "menuitem", "radio", "checkbox", "textbox", "combobox", "slider", "separator"]); // the name stands for what is in it
   const clean = (s) => s.replace(/\s+/g, " ").trim();
   function text(node) {
     if (node.nodeType === Node.TEXT_NODE) return node.data;
     if (node.nodeType !== Node.ELEMENT_NODE || node.ariaHidden === "true" || node.hidden) return "";
-    if (node.ariaLabel && node.role !== null && node.tagName !== "SPAN") return " " + node.ariaLabel + " ";
+    if (node.ariaLabel && labelled.has(role(node))) return " " + node.ariaLabel + " ";
     const inner = [...(node.shadowRoot ?? node).childNodes].map(text).join("");
     return /^(inline|contents|none)/.test(getComputedStyle(node).display) ? inner : " " + inner + " ";
   }

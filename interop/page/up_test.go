@@ -53,7 +53,7 @@ func start(t *testing.T, args ...string) *up {
 		program = harness.Parley(t)
 	}
 	cmd := harness.Command(context.Background(), t, append([]string{program, "up", "--listen", "127.0.0.1:0"}, args...))
-	cmd.Dir = u.home
+	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+u.home, "XDG_CONFIG_HOME="+u.home+"/config", "XDG_STATE_HOME="+u.home+"/state")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -1,0 +1,95 @@
+package page
+
+import "testing"
+
+// narrow fails if anything makes the page wider than the window.
+func (p *tab) narrow(state string) {
+	p.t.Helper()
+	type wide struct {
+		Width int    `json:"width"`
+		What  string `json:"what"`
+	}
+	w := ask[wide](p, `(() => {
+		const doc = document.scrollingElement;
+		const over = [...document.querySelectorAll("body *")].filter((e) => eyes.visible(e) && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, [class*=tabs], pre, .ed, .seg") && !e.parentElement.closest(".sr"));
+		return {width: doc.scrollWidth, what: over.slice(0, 3).map((e) => e.outerHTML.slice(0, 120)).join("\n")};
+	})()`)
+	if w.Width > int(p.look.width) {
+		p.t.Errorf("%s: the page is %d wide in a window of %d:\n%s", state, w.Width, p.look.width, w.What)
+	}
+}
+
+// On a phone everything can be reached, and nothing is wider than the window.
+func TestPhone(t *testing.T) {
+	u := start(t)
+	p := u.page(t, phone, "")
+	p.see("heading", "Say something to a server")
+	p.narrow("first run")
+	p.guideImage("phone-first-run")
+	p.judgeBoth("first-run")
+	p.click("button", "/^Send/")
+	p.row("subtract")
+	p.narrow("wire")
+	p.judgeBoth("wire")
+	p.clickOn(onRow("subtract"))
+	p.see("complementary", "Selected message")
+	p.narrow("selected")
+	p.judgeBoth("selected")
+	p.click("button", "Close")
+	p.click("button", "Open the composer")
+	p.see("textbox", "Bytes to send")
+	p.narrow("composer")
+	p.judgeBoth("composer")
+	p.click("button", "Back to the wire")
+	p.click("button", "Targets")
+	p.see("navigation", "/Targets/")
+	p.narrow("targets")
+	p.judgeBoth("targets")
+	p.key("Esc")
+
+	p.visit(u.at(draftLink("@table", bookTable)))
+	p.click("button", "Send")
+	p.see("region", "Question for you")
+	p.narrow("question")
+	p.judgeBoth("question")
+	p.click("button", "Answer")
+	p.see("textbox", "Bytes to send")
+	p.narrow("answer")
+	p.click("button", "/^Accept/")
+	p.row(bookRow)
+	p.guideImage("phone-call")
+
+	p.as(look{width: 1024, height: 768})
+	p.narrow("tablet")
+	p.judgeBoth("tablet")
+}
+
+// Twice the letters fit too.
+func TestZoom(t *testing.T) {
+	u := start(t)
+	u.chatter(t)
+	p := u.page(t, look{width: 720, height: 450}, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"echo"}`))
+	p.row("nowhere")
+	p.narrow("twice as large")
+	p.judge("twice as large")
+	p.shot("zoom")
+}
+
+// The colours are those that the system asks for, and can be changed for good.
+func TestDark(t *testing.T) {
+	u := start(t)
+	ground := `getComputedStyle(document.body).backgroundColor`
+	p := u.page(t, desk, "")
+	light := ask[string](p, ground)
+	p.as(night)
+	p.until("the page stays light at night", ground+" !== "+quoted(light))
+	dark := ask[string](p, ground)
+	p.click("button", "Light or dark")
+	p.until("the button does not change it", ground+" === "+quoted(light))
+	p.visit(u.address)
+	p.until("the choice is forgotten", ground+" === "+quoted(light))
+	p.click("button", "Light or dark")
+	p.until("the button does not change it back", ground+" === "+quoted(dark))
+	p.as(desk)
+	p.until("the choice is not stronger than the system", ground+" === "+quoted(dark))
+}
