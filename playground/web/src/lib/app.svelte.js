@@ -217,10 +217,8 @@ export const redraw = stir;
 
 // ---- the filter
 
-let filtering = 0;
 export function setFilter(text) {
   app.filter = text.trim();
-  clearTimeout(filtering);
   if (!app.filter) {
     app.hits = null;
     app.badFilter = "";
@@ -228,9 +226,13 @@ export function setFilter(text) {
   } else void select();
 }
 
+// refilter asks again soon; rows that come without a break do not put it off.
+let due = 0;
 function refilter() {
-  clearTimeout(filtering);
-  filtering = setTimeout(select, 120);
+  due ||= setTimeout(() => {
+    due = 0;
+    if (app.filter) void select();
+  }, 150);
 }
 
 async function select() {
@@ -369,6 +371,13 @@ export function composeMethod(to, method) {
   return replaceDraft({ target: to, text });
 }
 
+// firstDraft is a draft for a target nobody has chosen anything of yet.
+export function firstDraft() {
+  const k = app.described[app.target];
+  const m = k?.methods.find((x) => x.from !== "server" && !x.notification);
+  return newDraft({ text: message(app.target, m?.name ?? "ping", m?.examples?.[0]?.params) });
+}
+
 // hole is the member of an item's template that its arguments go into.
 export const hole = (item) => Object.keys(item.template ?? {}).find((k) => item.template[k] && typeof item.template[k] === "object" && Object.keys(item.template[k]).length === 0) ?? "arguments";
 
@@ -488,6 +497,32 @@ export async function load(ref, limit = 65536) {
   return m;
 }
 
+const briefs = new Map();
+
+// briefOf is a result in a few words, for its folded call.
+export async function briefOf(ref) {
+  const key = app.log + " " + ref;
+  if (briefs.has(key)) return briefs.get(key);
+  let words = "";
+  try {
+    const m = await load(ref, 16384);
+    const { result } = JSON.parse(m.text);
+    if (result === null || typeof result !== "object") words = JSON.stringify(result) ?? "";
+    else if (Array.isArray(result)) words = JSON.stringify(result).length < 40 ? JSON.stringify(result) : result.length + " items";
+    else {
+      const [name, list] = Object.entries(result).find(([, v]) => Array.isArray(v)) ?? [];
+      if (result.protocolVersion) words = String(result.protocolVersion);
+      else if (name) words = list.length + " " + (list.length === 1 ? name.replace(/s$/, "") : name);
+      else if (JSON.stringify(result).length < 48) words = JSON.stringify(result);
+    }
+  } catch {
+    // Too long, or no JSON: then there are no words.
+  }
+  if (briefs.size > 2000) briefs.clear();
+  briefs.set(key, words.slice(0, 120));
+  return words;
+}
+
 export const exchange = (http) => call("wire/exchange", { log: app.log, http });
 
 export async function editCopy(ref) {
@@ -595,7 +630,7 @@ export function showLog(name) {
   app.hits = null;
   app.start = app.start && name === "live";
   app.wire = true;
-  if (app.start === false && app.drafts.length === 0) newDraft({ text: message(app.target, "ping") });
+  if (app.start === false && app.drafts.length === 0) firstDraft();
   if (app.filter) void select();
   stir();
 }
