@@ -12,6 +12,7 @@ export default defineConfig({
     cssTarget: ["chrome125", "firefox125", "safari18"],
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    reportCompressedSize: true,
+    chunkSizeWarningLimit: 700,
+    license: { fileName: "licenses.txt" },
   },
 });

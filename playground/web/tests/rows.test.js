@@ -76,7 +76,8 @@ test("the gutter says which way and how it ended", () => {
   assert.equal(glyph(row("1", { state: "error", answer: "2" }), { kind: "error" }), "pairbad");
   assert.equal(glyph(row("1", { dir: "in", state: "waiting" })), "askwait");
   assert.equal(glyph(row("1", { kind: "notification", dir: "in" })), "nin");
-  assert.equal(glyph(row("1", { kind: "junk", dir: "in" })), "junk");
+  assert.equal(glyph(row("1", { kind: "junk", dir: "in", findings: [{ rule: "parse", text: "x" }] })), "junk");
+  assert.equal(glyph(row("1", { kind: "junk", dir: "in" })), "in");
 });
 
 test("durations are short", () => {

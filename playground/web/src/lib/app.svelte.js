@@ -374,7 +374,7 @@ export function composeMethod(to, method) {
 // firstDraft is a draft for a target nobody has chosen anything of yet.
 export function firstDraft() {
   const k = app.described[app.target];
-  const m = k?.methods.find((x) => x.from !== "server" && !x.notification);
+  const m = k?.methods.find((x) => x.from !== "server" && !x.notification && !/^(initialize|authenticate|rpc\..*)$/.test(x.name));
   return newDraft({ text: message(app.target, m?.name ?? "ping", m?.examples?.[0]?.params) });
 }
 
@@ -510,8 +510,10 @@ export async function briefOf(ref) {
     if (result === null || typeof result !== "object") words = JSON.stringify(result) ?? "";
     else if (Array.isArray(result)) words = JSON.stringify(result).length < 40 ? JSON.stringify(result) : result.length + " items";
     else {
-      const [name, list] = Object.entries(result).find(([, v]) => Array.isArray(v)) ?? [];
+      const [name, list] = Object.entries(result).find(([, v]) => Array.isArray(v) && v.length > 0) ?? [];
+      const state = result.status?.state ?? result.status;
       if (result.protocolVersion) words = String(result.protocolVersion);
+      else if (typeof state === "string") words = state;
       else if (name) words = list.length + " " + (list.length === 1 ? name.replace(/s$/, "") : name);
       else if (JSON.stringify(result).length < 48) words = JSON.stringify(result);
     }

@@ -163,7 +163,9 @@ export function glyph(row, answer) {
     case "error":
       return out ? "outbad" : "inbad";
     case "junk":
-      return row.answer ? "pairbad" : out ? "junkout" : "junk";
+      if (row.answer) return "pairbad";
+      if (!row.findings?.length) return out ? "out" : "in"; // a document beside the messages: nothing is wrong with it
+      return out ? "junkout" : "junk";
     case "stderr":
       return "err";
     case "http":
