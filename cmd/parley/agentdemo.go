@@ -61,7 +61,7 @@ func (f *agentFlags) register(s *pflag.FlagSet) {
 	s.StringArrayVar(&f.listenACP, "listen-acp", nil, "speak ACP on `TARGET`: tcp, tls or unix; repeatable")
 	s.StringArrayVar(&f.listenA2A, "listen-a2a", nil, "speak A2A on `TARGET`: tcp, tls or unix; repeatable")
 	s.StringArrayVar(&f.programs, "agent", nil, "one more agent, `'NAME=CMD ARG…'`: a program that reads what it is told and writes its answer; repeatable")
-	s.StringVar(&f.state, "state", "", "keep runs, sessions and tasks of agents in `DIR`, beyond the end of the demo")
+	s.StringVar(&f.state, "state", "", "keep runs, sessions and tasks, of agents and of MCP, in `DIR`, beyond the end of the demo")
 	s.BoolVar(&f.loopbackWebhooks, "loopback-webhooks", false, "let A2A clients name webhooks on this machine, which are refused otherwise")
 }
 

@@ -105,20 +105,20 @@ func (a *app) demo(ctx context.Context, flags demoFlags) error {
 	listener.Mode = service.Mux.Mode
 	page := &page{service: service, prefix: commandName(), locked: len(listener.Tokens) > 0, firstMCP: firstWith(targets, mcpPrefix, acpPrefix, a2aPrefix), firstACP: firstWith(targets, acpPrefix, a2aPrefix), firstA2A: firstWith(targets, a2aPrefix)}
 	listener.Pages = page
-	tools, err := a.demoMCP(flags, log)
-	if err != nil {
-		return err
-	}
-	defer tools.Close()
-	if converse := addMCP(listener, tools); flags.mcp {
-		listener.Converse = converse
-	}
 	agents, err := a.demoAgents(ctx, flags.agents, page.locked, log)
 	if err != nil {
 		return err
 	}
 	defer agents.close()
+	tools, err := a.demoMCP(ctx, flags, agents, log)
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
 	agents.addTools(tools.Server)
+	if converse := addMCP(listener, tools); flags.mcp {
+		listener.Converse = converse
+	}
 	page.agents = agents
 	if flags.agents.editor {
 		return agents.serveEditor(ctx)

@@ -66,9 +66,14 @@ func (a *app) demoTargets(flags *demoFlags) ([]parley.Target, error) {
 	return append(append(targets, forACP...), forA2A...), nil
 }
 
-// demoMCP makes the demo's services for MCP.
-func (a *app) demoMCP(flags demoFlags, log *reporter) (*demo.MCP, error) {
+// demoMCP makes the demo's services for MCP, which keep their tasks where the agents keep theirs.
+func (a *app) demoMCP(ctx context.Context, flags demoFlags, agents *demoAgents, log *reporter) (_ *demo.MCP, err error) {
 	options := &demo.MCPOptions{Report: log.report}
+	if agents.store != nil {
+		if options.Tasks, err = demo.Tasks(ctx, agents.store); err != nil {
+			return nil, err
+		}
+	}
 	if flags.weatherURL != "" {
 		service, err := demo.ParseWeatherURL(flags.weatherURL)
 		if err != nil {
