@@ -35,6 +35,10 @@ type DialOptions struct {
 	// Timeout bounds the opening of each member, its handshake included. Zero means 30 s.
 	Timeout time.Duration
 
+	// Restarts is how often a program that has ended, or did not start, is started again within 10 minutes. After that its steps fail,
+	// and say so. Zero means 5, negative means never.
+	Restarts int
+
 	// Dir is where programs run, and where coding agents work. Empty means the current folder.
 	Dir string
 
@@ -48,6 +52,10 @@ type DialOptions struct {
 // Dial reaches all members at once: those with a command are started, the others are dialled, and those at the same address share
 // one connection. Who cannot be reached is a member
 // all the same, whose steps fail with the reason; only when ctx ends there is no team. Close the team to give all of them up.
+//
+// A member whose program or connection has ended is started or dialled again by the next step that uses it. So is one that could
+// not be reached, but not sooner than 250 ms after the last try, and twice that after each that failed too, up to 30 s; steps in between
+// fail with the same error. What was under way when it ended is not sent again, unless its step may be retried.
 func Dial(ctx context.Context, members map[string]Member, o *DialOptions) (*Team, error) {
 	var options DialOptions
 	if o != nil {
@@ -66,32 +74,33 @@ func Dial(ctx context.Context, members map[string]Member, o *DialOptions) (*Team
 	if options.Report == nil {
 		options.Report = func(string, error) {}
 	}
+	if options.Restarts == 0 {
+		options.Restarts = defaultStarts
+	}
 	var (
 		wg   sync.WaitGroup
 		team = &Team{}
 	)
 	for _, names := range together(members) {
+		unnamed := slices.ContainsFunc(names, func(name string) bool { return members[name].Agent == "" })
+		w := newWay(ctx, &dialing{o: &options, name: names[0], m: members[names[0]]}, names, unnamed)
+		all := Worker{Named: w.named}
+		if w.d.m.Protocol == "jsonrpc" {
+			all.Peer, all.way, all.Named = w, w, nil
+		} else {
+			all.Agents = &agent.Client{Link: w}
+		}
+		for i, name := range names {
+			own := all
+			own.Agent = members[name].Agent
+			if i == 0 {
+				own.Close = w.Close
+			}
+			team.Add(name, &own)
+		}
 		wg.Go(func() {
-			one, cancel := context.WithTimeout(ctx, options.Timeout)
-			defer cancel()
-			d := &dialing{o: &options, name: names[0], m: members[names[0]]}
-			w, err := d.open(one)
-			if err != nil {
-				options.Report(strings.Join(names, ", ")+" cannot be reached", fmt.Errorf("%s: %w", d.m.where(), err))
-				err = &StepError{Kind: KindUnreachable, Text: d.m.where() + ": " + err.Error()} // a handshake without an answer too
-				w = &Worker{Agents: &agent.Client{Link: away{err}}, Peer: awayPeer{err}}
-			}
-			only := ""
-			if err == nil && d.m.Protocol == "acp" && slices.ContainsFunc(names, func(name string) bool { return members[name].Agent == "" }) {
-				only = d.only(one, w.Agents)
-			}
-			for i, name := range names {
-				own := *w
-				own.Agent = or(members[name].Agent, only)
-				if i > 0 {
-					own.Close = nil // the first one's
-				}
-				team.Add(name, &own)
+			if _, err := w.use(ctx); err != nil {
+				options.Report(w.called()+" cannot be reached", err)
 			}
 		})
 	}
@@ -154,39 +163,47 @@ func (d *dialing) dialer() *parley.Dialer {
 	return d.o.Dialer
 }
 
-func (d *dialing) open(ctx context.Context) (*Worker, error) {
+func (d *dialing) open(ctx context.Context) (*opened, error) {
 	if d.m.Protocol == "jsonrpc" {
 		return d.methods(ctx)
 	}
 	var (
-		c   *agent.Client
-		err error
+		o    = &opened{ended: &ending{}}
+		err  error
+		http = strings.HasPrefix(d.m.Target, "http://") || strings.HasPrefix(d.m.Target, "https://")
 	)
-	http := strings.HasPrefix(d.m.Target, "http://") || strings.HasPrefix(d.m.Target, "https://")
 	switch {
 	case d.m.Protocol == "acp" && http:
-		c, err = d.acpHTTP(ctx)
+		o.acp, err = d.acpHTTP(ctx)
 	case d.m.Protocol == "a2a" && http:
-		c, err = d.a2aHTTP(ctx)
+		o.agents, err = d.a2aHTTP(ctx)
 	case d.m.Protocol == "mcp" && (http || strings.HasPrefix(d.m.Target, "sse+http")):
-		c, err = d.mcpHTTP(ctx)
+		o.agents, err = d.mcpHTTP(ctx)
 	default:
-		c, err = d.onCarrier(ctx)
+		err = d.onCarrier(ctx, o)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Worker{Agents: c, Close: c.Close}, nil
+	if o.acp != nil {
+		o.agents = acpagent.Client(o.acp)
+	}
+	o.close = o.agents.Close
+	return o, nil
 }
 
-// carrier opens a way on which both sides speak: to a program that it starts, or to an address.
-func (d *dialing) carrier(ctx context.Context) (jsonrpc.Transport, error) {
+// carrier opens a way on which both sides speak: to a program that it starts, or to an address. Its end goes into ended.
+func (d *dialing) carrier(ctx context.Context, ended *ending) (jsonrpc.Transport, error) {
 	if len(d.m.Command) == 0 {
 		t, err := parley.ParseTarget(d.m.Target)
 		if err != nil {
 			return nil, err
 		}
-		return d.dialer().Open(ctx, t)
+		carrier, err := d.dialer().Open(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		return &watched{carrier, ended}, nil
 	}
 	env, risky := stdio.CleanEnv(d.m.Env...)
 	if len(risky) > 0 {
@@ -196,57 +213,79 @@ func (d *dialing) carrier(ctx context.Context) (jsonrpc.Transport, error) {
 	if d.o.Stderr != nil {
 		o.Stderr = func(line string) { d.o.Stderr(d.name, line) }
 	}
-	return stdio.Start(ctx, d.m.Command, o)
+	child, err := stdio.Start(ctx, d.m.Command, o)
+	if err != nil {
+		return nil, err
+	}
+	return &watched{child, ended}, nil
 }
 
 func (d *dialing) info() mcp.Implementation {
 	return mcp.Implementation{Name: "parley", Title: "Parley", Version: "0"}
 }
 
-func (d *dialing) onCarrier(ctx context.Context) (*agent.Client, error) {
-	t, err := d.carrier(ctx)
+func (d *dialing) onCarrier(ctx context.Context, o *opened) error {
+	t, err := d.carrier(ctx, o.ended)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	switch d.m.Protocol {
 	case "acp":
-		return acpagent.Client(acp.Connect(ctx, t, nil)), nil
+		o.acp = acp.Connect(ctx, t, nil)
 	case "a2a":
-		return a2aagent.Client(a2a.Connect(ctx, t, nil), nil), nil
+		o.agents = a2aagent.Client(a2a.Connect(ctx, t, nil), nil)
 	case "editor":
-		return editoragent.Connect(ctx, t, &editoragent.ClientOptions{CWD: d.o.Dir})
+		o.agents, err = editoragent.Connect(ctx, t, &editoragent.ClientOptions{CWD: d.o.Dir})
 	case "mcp":
-		return mcpagent.Connect(ctx, t, d.info(), nil)
+		o.agents, err = mcpagent.Connect(ctx, t, d.info(), nil)
+	default:
+		return errors.Join(fmt.Errorf("%q is no protocol", d.m.Protocol), t.Close())
 	}
-	return nil, errors.Join(fmt.Errorf("%q is no protocol", d.m.Protocol), t.Close())
+	return err
 }
 
-// methods reaches a peer of plain JSON-RPC methods.
-func (d *dialing) methods(ctx context.Context) (*Worker, error) {
+// methods reaches a peer of plain JSON-RPC methods. The time of a call is its step's.
+func (d *dialing) methods(ctx context.Context) (*opened, error) {
+	var (
+		c      = &calls{}
+		dialer = *d.dialer()
+		o      = &opened{calls: c, ended: &ending{}}
+	)
+	if dialer.Limits.CallTime == 0 {
+		dialer.Limits.CallTime = -1
+	}
+	dialer.Back, dialer.Mode = c.back(dialer.Back, dialer.Mode)
 	if len(d.m.Command) > 0 {
-		t, err := d.carrier(ctx)
+		t, err := d.carrier(ctx, o.ended)
 		if err != nil {
 			return nil, err
 		}
 		conn := jsonrpc.NewConn(t)
 		conn.Quiet = true // programs print other things too
-		conn.Limits, conn.Cancellation = d.dialer().Limits, jsonrpc.CancelRequest
+		conn.Handler, conn.Mode = dialer.Back, dialer.Mode
+		conn.Limits, conn.Cancellation = dialer.Limits, jsonrpc.CancelRequest
 		conn.Start(context.WithoutCancel(ctx))
-		return &Worker{Peer: conn, Close: conn.Close}, nil
+		c.caller, c.failed = conn, conn.Err
+		o.close = conn.Close
+		return o, nil
 	}
 	t, err := parley.ParseTarget(d.m.Target)
 	if err != nil {
 		return nil, err
 	}
-	c, err := d.dialer().Dial(ctx, t)
+	client, err := dialer.Dial(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	return &Worker{Peer: c, Close: c.Close}, nil
+	if conn, ok := client.Caller.(interface{ Err() error }); ok { // one that can end: over HTTP there is none
+		c.failed = conn.Err
+	}
+	c.caller, o.close = client, client.Close
+	return o, nil
 }
 
 // acpHTTP asks by the JSON-RPC binding first, which is this module's own, and else by REST, which everybody speaks.
-func (d *dialing) acpHTTP(ctx context.Context) (*agent.Client, error) {
+func (d *dialing) acpHTTP(ctx context.Context) (*acp.Client, error) {
 	t, err := parley.ParseTarget(d.m.Target)
 	if err != nil {
 		return nil, err
@@ -258,7 +297,7 @@ func (d *dialing) acpHTTP(ctx context.Context) (*agent.Client, error) {
 	c := acp.NewClient(link, nil)
 	first := c.Ping(ctx)
 	if first == nil {
-		return acpagent.Client(c), nil
+		return c, nil
 	}
 	_ = c.Close() // it is no JSON-RPC
 	p := d.dialer()
@@ -269,7 +308,7 @@ func (d *dialing) acpHTTP(ctx context.Context) (*agent.Client, error) {
 	if err := c.Ping(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("as REST: %w", err), fmt.Errorf("as JSON-RPC: %w", first), c.Close())
 	}
-	return acpagent.Client(c), nil
+	return c, nil
 }
 
 func (d *dialing) a2aHTTP(ctx context.Context) (*agent.Client, error) {
@@ -287,28 +326,3 @@ func (d *dialing) mcpHTTP(ctx context.Context) (*agent.Client, error) {
 		return mcphttp.Connect(ctx, d.m.Target, d.info(), &mcphttp.ClientOptions{Client: *o, TLS: p.TLS, Header: p.Header, Token: p.Token})
 	})
 }
-
-// away is a member that could not be reached.
-type away struct{ err error }
-
-func (a away) Agents(context.Context) ([]agent.Card, error) { return nil, a.err }
-
-func (a away) Do(context.Context, *agent.Request, agent.Caller) (*agent.Result, error) {
-	return nil, a.err
-}
-
-func (a away) Attach(context.Context, string, agent.Caller) (*agent.Result, error) {
-	return nil, a.err
-}
-
-func (a away) Close() error { return nil }
-
-type awayPeer struct{ err error }
-
-func (a awayPeer) Call(context.Context, string, any, any) error { return a.err }
-
-func (a awayPeer) Stream(context.Context, string, any, any, func(*jsonrpc.Request) error) error {
-	return a.err
-}
-
-func (a awayPeer) Notify(context.Context, string, any) error { return a.err }

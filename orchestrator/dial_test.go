@@ -375,7 +375,7 @@ steps:
 	log.wait(t, "tool cancelled", 2)
 }
 
-// A program that dies in the middle of its step is reported; the others go on.
+// A program that dies in the middle of its step is reported, and started again by the next one; the others go on.
 func TestMemberDies(t *testing.T) {
 	var log memoryLog
 	team := dial(t, peers(t, &log), &log)
@@ -390,18 +390,18 @@ steps:
       - {id: editor, agent: editor, prompt: die}
       - {id: mcp, agent: mcp, prompt: die}
       - {id: a2a, agent: a2a, prompt: live}
-  - {id: again, agent: editor, prompt: x, optional: true}
+  - {id: again, agent: editor, prompt: x}
   - {id: last, agent: rest, prompt: x}
 `), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"p/editor", "p/mcp", "again"} {
+	for _, path := range []string{"p/editor", "p/mcp"} {
 		if s := rep.Find(path); s.State != Failed || s.Error.Kind != KindUnreachable {
 			t.Errorf("%s: %v", path, s.Error)
 		}
 	}
-	if rep.Find("p/a2a").State != OK || rep.Find("last").State != OK || rep.State != OK {
+	if rep.Find("again").Text() != "editor says x" || rep.Find("p/a2a").State != OK || rep.Find("last").State != OK || rep.State != OK {
 		t.Error(summary(rep))
 	}
 	t.Log(summary(rep))

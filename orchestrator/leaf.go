@@ -349,9 +349,17 @@ func (x *run) method(s *Step, in *vars, clk *clock, rep *Report) (doing, error) 
 	if w == nil || w.Peer == nil {
 		return nil, fmt.Errorf("%q has no methods", who)
 	}
-	return func(ctx context.Context, _ agent.Caller) (*agent.Result, error) {
-		var result jsonrpc.Raw
-		if err := w.Peer.Call(ctx, name, args, &result); err != nil {
+	return func(ctx context.Context, c agent.Caller) (*agent.Result, error) {
+		var (
+			result jsonrpc.Raw
+			err    error
+		)
+		if w.way != nil {
+			err = w.way.call(ctx, &jsonrpc.Item{Method: name, Params: args, Result: &result}, c)
+		} else {
+			err = w.Peer.Call(ctx, name, args, &result)
+		}
+		if err != nil {
 			return nil, err
 		}
 		return &agent.Result{State: agent.Completed, Output: outputOf(result)}, nil

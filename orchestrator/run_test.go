@@ -779,3 +779,18 @@ steps:
 		}
 	})
 }
+
+// away is a member that could not be reached.
+type away struct{ err error }
+
+func (a away) Agents(context.Context) ([]agent.Card, error) { return nil, a.err }
+
+func (a away) Do(context.Context, *agent.Request, agent.Caller) (*agent.Result, error) {
+	return nil, a.err
+}
+
+func (a away) Attach(context.Context, string, agent.Caller) (*agent.Result, error) {
+	return nil, a.err
+}
+
+func (a away) Close() error { return nil }

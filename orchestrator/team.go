@@ -21,11 +21,17 @@ type Worker struct {
 	Agents *agent.Client
 	Agent  string // which of them; empty where there is only one, or any
 
+	// Named asks about agents by their names, in as few round trips as the protocol has; cards of others are not looked at. An
+	// error does not keep it from returning what it found. Nil: all are asked for. Members with the same Agents share it.
+	Named func(ctx context.Context, names ...string) ([]agent.Card, error)
+
 	// Peer is asked by steps with call.
 	Peer jsonrpc.Peer
 
 	// Close gives up what stands behind it. Nil: nothing does.
 	Close func() error
+
+	way *way // of Peer, if Dial made it
 }
 
 // A Team is who works on plans, by name. The zero Team is empty. It is safe for concurrent use.
@@ -88,7 +94,9 @@ func (t *Team) Close() error {
 const surveyTime = 10 * time.Second
 
 // Survey asks all members at once what agents they are, and returns their cards by the member's name. Members that share a
-// client are asked once. Who does not answer within 10 s is in the error, and the others in the result all the same.
+// client are asked together: those who name their agents in one batch where the protocol has that, or at the same time with
+// a call for each if the peer refuses batches, which is remembered; and by one list if one of them names none. Who does not answer
+// within 10 s is in the error, and the others in the result all the same.
 func (t *Team) Survey(ctx context.Context) (map[string][]agent.Card, error) {
 	t.mu.Lock()
 	byClient := map[*agent.Client][]string{}
@@ -110,13 +118,16 @@ func (t *Team) Survey(ctx context.Context) (map[string][]agent.Card, error) {
 	)
 	for client, names := range byClient {
 		wg.Go(func() {
-			found, err := within(ctx, func() ([]agent.Card, error) { return client.Agents(ctx) })
+			slices.Sort(names)
+			ask := client.Agents
+			if wanted, named := agentsOf(workers, names); named != nil {
+				ask = func(ctx context.Context) ([]agent.Card, error) { return named(ctx, wanted...) }
+			}
+			found, err := within(ctx, func() ([]agent.Card, error) { return ask(ctx) })
 			mu.Lock()
 			defer mu.Unlock()
-			slices.Sort(names)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", strings.Join(names, ", "), err))
-				return
 			}
 			for _, name := range names {
 				only := workers[name].Agent
@@ -133,6 +144,19 @@ func (t *Team) Survey(ctx context.Context) (map[string][]agent.Card, error) {
 	t.cards = cards
 	t.mu.Unlock()
 	return maps.Clone(cards), errors.Join(errs...)
+}
+
+// agentsOf returns the agents that members with one client name, each once, and how to ask about them; nil if one names none.
+func agentsOf(workers map[string]*Worker, members []string) (names []string, named func(context.Context, ...string) ([]agent.Card, error)) {
+	for _, member := range members {
+		w := workers[member]
+		if w.Agent == "" || w.Named == nil {
+			return nil, nil
+		}
+		names, named = append(names, w.Agent), w.Named
+	}
+	slices.Sort(names)
+	return slices.Compact(names), named
 }
 
 // A candidate is an agent that declares a skill.
