@@ -72,8 +72,8 @@ func (c *Child) Run(ctx context.Context) (code int, err error) {
 	w := c.Record.Wire(capture.WireInfo{Target: strings.Join(c.Argv, " "), Carrier: "stdio", Title: c.Title})
 
 	go func() { // it may wait in Stdin for ever
-		pass(in, c.Stdin, newReader(c.Framing, wireSink{w, capture.Out}))
-		_ = in.Close() // half a close: the child may still answer
+		_ = pass(in, c.Stdin, newReader(c.Framing, wireSink{w, capture.Out})) // a child that reads no more ends by itself
+		_ = in.Close()                                                        // half a close: the child may still answer
 	}()
 	var outputs sync.WaitGroup
 	outputs.Go(func() {

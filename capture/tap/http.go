@@ -30,7 +30,6 @@ type talk struct {
 	mu      sync.Mutex // guards what is below
 	waiting []*exchange
 	socket  *capture.Wire
-	done    bool
 }
 
 type exchange struct {
