@@ -3,4 +3,7 @@ import "./tokens.css";
 import "./page.css";
 import App from "./App.svelte";
 
-mount(App, { target: document.getElementById("app") });
+// What index.html draws while this is read makes room.
+const target = document.getElementById("app");
+target.replaceChildren();
+mount(App, { target });

@@ -84,5 +84,6 @@ test("tokens lose nothing", () => {
 
 test("plain shows what hides or turns text", () => {
   assert.equal(json.plain("a\u202eb\u0000\ufeff"), "a\u2039U+202E\u203ab\u2039U+0000\u203a\u2039U+FEFF\u203a");
+  assert.equal(json.plain("a\u{e0041}b"), "a\u2039U+E0041\u203ab");
   assert.equal(json.plain("<script>\u00e9 \u4e2d"), "<script>\u00e9 \u4e2d");
 });

@@ -205,10 +205,10 @@ export function tokens(line) {
   return out;
 }
 
-const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufe00-\ufe0f\u{e0000}-\u{e01ef}]/gu;
 
 // plain makes characters visible that would hide or turn other text.
-export const plain = (text) => String(text).replace(hidden, (c) => "\u2039U+" + c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u203a");
+export const plain = (text) => String(text).replace(hidden, (c) => "\u2039U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u203a");
 
 const encoder = new TextEncoder();
 export const size = (text) => encoder.encode(text).length;

@@ -139,7 +139,7 @@ export function create(host, { text, label, onChange, onPlace, onSend, complete,
         complete ? autocompletion({ override: [complete], icons: false }) : [],
         tooltips({ position: "fixed" }),
         keymap.of([...completionKeymap, ...defaultKeymap.filter((k) => k.key !== "Mod-Enter"), ...historyKeymap]),
-        names.of(EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", autocapitalize: "off", autocorrect: "off" })),
+        names.of(EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0", spellcheck: "false", autocapitalize: "off", autocorrect: "off" })),
         decorated,
         look,
         EditorView.updateListener.of((u) => {
