@@ -2,7 +2,6 @@ package playground
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -28,62 +27,30 @@ func isPage(r *http.Request) bool {
 	return r.URL.Path != "/rpc" && !strings.HasPrefix(r.URL.Path, "/session/")
 }
 
-// admit is the door: it returns why r may not come in, or nil.
+// admit is the door: it returns why r may not come in, or nil. It counts wrong tokens too: ten in a minute close it for the next one,
+// whoever asks, so a page stops asking when it is refused.
 func (p *Playground) admit(r *http.Request) *guard.Refusal {
 	f := p.door.Check(r)
-	if f == nil {
-		return nil
+	if f != nil && p.refusals.due(time.Now()) {
+		p.options.Log("refused: " + http.StatusText(f.Status) + ": " + f.Text)
 	}
-	if f.Status == http.StatusUnauthorized && p.limit.add(caller(r), time.Now()) {
-		f = &guard.Refusal{Status: http.StatusTooManyRequests, Text: "too many wrong tokens; wait a minute", Name: "Retry-After", Value: "60"}
-	}
-	p.options.Log("refused: " + http.StatusText(f.Status) + ": " + f.Text)
 	return f
 }
 
-func caller(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// How many wrong tokens one address may show in a minute, and how many addresses are remembered.
-const (
-	maxFailures  = 10
-	maxOffenders = 1024
-)
-
-// failures counts wrong tokens by address. A right token always passes: a page of an earlier launch, which knows only the old
-// one and asks again and again, must not lock out the new one.
-type failures struct {
+// refusals keeps a web page from filling the terminal: one line a second is told.
+type refusals struct {
 	mu   sync.Mutex // guards what is below
-	seen map[string]*offender
+	last time.Time
 }
 
-type offender struct {
-	since time.Time
-	count int
-}
-
-// add counts a failure and reports whether it is one too many.
-func (f *failures) add(who string, now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.seen == nil || len(f.seen) >= maxOffenders {
-		f.seen = make(map[string]*offender)
+func (r *refusals) due(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.last) < time.Second {
+		return false
 	}
-	o := f.seen[who]
-	if o == nil || now.Sub(o.since) >= time.Minute {
-		o = &offender{since: now}
-		f.seen[who] = o
-	}
-	o.count++
-	if o.count == maxFailures+1 {
-		o.since = now // the minute of silence begins
-	}
-	return o.count > maxFailures
+	r.last = now
+	return true
 }
 
 func serveHealth(w http.ResponseWriter, r *http.Request) {

@@ -65,17 +65,17 @@ type Options struct {
 
 // A Playground serves the page. Make it with New. It is safe for concurrent use.
 type Playground struct {
-	token   string
-	options Options
-	rec     *capture.Recorder
-	door    *guard.Door
-	limit   failures
-	rpc     httprpc.Server
-	answers jsonrpc.Answerer
-	mux     jsonrpc.Mux
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	running sync.WaitGroup // everything that is not bound to a request
+	token    string
+	options  Options
+	rec      *capture.Recorder
+	door     *guard.Door
+	refusals refusals
+	rpc      httprpc.Server
+	answers  jsonrpc.Answerer
+	mux      jsonrpc.Mux
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	running  sync.WaitGroup // everything that is not bound to a request
 
 	mu        sync.Mutex // guards what is below
 	closed    bool
