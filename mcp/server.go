@@ -45,7 +45,7 @@ type ServerOptions struct {
 	// StateTTL is how long the client has to answer. Zero means 1 h.
 	StateTTL time.Duration
 
-	// Tasks keeps tasks. Nil: memory, at most 10,000 of them.
+	// Tasks keeps tasks. Nil: memory, at most 10,000 of them. [NewTaskStore] keeps them over a restart.
 	Tasks TaskStore
 
 	// TaskTTL is how long a task is kept, and the most a client gets. Zero means 1 h.

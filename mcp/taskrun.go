@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/store"
 )
 
 // A task is a call of a tool that goes on after its first answer. Its handler runs on a goroutine that the server owns, until it returns, the
@@ -23,6 +24,7 @@ type taskKeeper struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
+	life    string // tells the sessions of this process from those of another on the same store
 
 	mu     sync.Mutex // guards what follows
 	byID   map[string]*runningTask
@@ -30,7 +32,7 @@ type taskKeeper struct {
 }
 
 func newTaskKeeper(s *Server) *taskKeeper {
-	k := &taskKeeper{s: s, store: s.opts.Tasks, byID: map[string]*runningTask{}}
+	k := &taskKeeper{s: s, store: s.opts.Tasks, byID: map[string]*runningTask{}, life: newID()}
 	if k.store == nil {
 		k.store = NewTaskMemory(10_000)
 	}
@@ -71,7 +73,7 @@ func (k *taskKeeper) endSession(n *Session) {
 }
 
 // owner is whose tasks they are where callers have no name.
-func (n *Session) owner() string { return fmt.Sprintf("session %d", n.serial) }
+func (n *Session) owner() string { return fmt.Sprintf("session %s %d", n.server.tasks.life, n.serial) }
 
 // knows reports whether there is such a task.
 func (k *taskKeeper) knows(owner, id string) bool {
@@ -84,7 +86,8 @@ func (k *taskKeeper) get(ctx context.Context, owner, id string) (*Task, error) {
 	if t := k.find(owner, id); t != nil {
 		return t.snapshot(), nil
 	}
-	return k.store.Get(ctx, owner, id)
+	task, err := k.store.Get(ctx, owner, id)
+	return task, taskTrouble(err)
 }
 
 // A runningTask is a task whose handler runs.
@@ -96,6 +99,8 @@ type runningTask struct {
 	born    Task     // as it began
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when the task is final
+
+	order sync.Mutex // held from a change of the task until it is stored
 
 	mu      sync.Mutex // guards what follows
 	task    Task
@@ -114,19 +119,41 @@ func (k *taskKeeper) begin(ctx context.Context, r *Request, ttl time.Duration, e
 	t := &runningTask{keeper: k, owner: r.owner(ctx), ext: r.version.Modern(), session: r.session, cancel: end, done: make(chan struct{}),
 		task: Task{ID: newID(), Status: TaskWorking, Created: now, Updated: now, TTL: ttl, PollInterval: k.s.opts.TaskPoll}}
 	t.born = t.task
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		return nil, jsonrpc.ErrClosed
-	}
-	if err := k.store.Put(ctx, t.owner, &t.task); err != nil {
+	if err := k.store.Put(ctx, t.owner, &t.born); err != nil {
+		if trouble := taskTrouble(err); trouble != err {
+			k.s.report("task", err)
+			return nil, trouble
+		}
 		return nil, err
 	}
-	k.byID[t.task.ID] = t
-	if ttl >= 0 {
-		t.expiry = time.AfterFunc(ttl, func() { t.stop(errTaskExpired) })
+	k.mu.Lock()
+	closed := k.closed
+	if !closed {
+		k.byID[t.task.ID] = t
+		if ttl >= 0 {
+			t.expiry = time.AfterFunc(ttl, t.expire)
+		}
+	}
+	k.mu.Unlock()
+	if closed {
+		t.fail(errTaskStopped)
+		return nil, jsonrpc.ErrClosed
 	}
 	return t, nil
+}
+
+// expire ends a task whose time is over.
+func (t *runningTask) expire() {
+	if !t.stop(errTaskExpired) {
+		t.keeper.drop(t) // it could not be stored, and was kept until now
+	}
+}
+
+// drop has the store be all that knows of a task.
+func (k *taskKeeper) drop(t *runningTask) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.byID, t.born.ID)
 }
 
 // owner is whose tasks a request may see: the caller's, and those of its session where callers have no name.
@@ -146,38 +173,76 @@ func (t *runningTask) snapshot() *Task {
 	return &c
 }
 
-// change updates the task and tells those who listen. It reports false when the task was final already.
+// change updates the task, stores it, and then tells those who listen. It reports false when the task was final already. f has the lock.
 func (t *runningTask) change(f func(*Task)) bool {
+	t.order.Lock()
 	t.mu.Lock()
 	if t.task.Status.Final() {
 		t.mu.Unlock()
+		t.order.Unlock()
 		return false
 	}
-	f(&t.task)
-	t.task.Updated = time.Now()
 	c := t.task
 	c.InputRequests = maps.Clone(c.InputRequests)
-	final := c.Status.Final()
-	err := t.keeper.store.Put(context.Background(), t.owner, &c)
+	f(&c)
+	c.Updated = time.Now()
 	t.mu.Unlock()
-	if err != nil {
-		t.keeper.s.report("task", err)
-	}
-	if final {
-		t.keeper.mu.Lock()
-		delete(t.keeper.byID, c.ID)
-		t.keeper.mu.Unlock()
-		close(t.done)
-		if t.expiry != nil {
-			t.expiry.Stop()
+	stored := t.store(&c)
+	t.mu.Lock()
+	t.task = c
+	t.mu.Unlock()
+	t.order.Unlock()
+	if c.Status.Final() {
+		if stored {
+			t.keeper.drop(t)
+			if t.expiry != nil {
+				t.expiry.Stop()
+			}
 		}
+		close(t.done)
 	}
+	told := c
+	told.InputRequests = maps.Clone(c.InputRequests)
 	if t.ext {
-		t.keeper.s.tell(note{method: NotifyTask, task: &c})
+		t.keeper.s.tell(note{method: NotifyTask, task: &told})
 	} else if t.session != nil {
-		t.session.tell(note{method: NotifyTaskStatus, task: &c})
+		t.session.tell(note{method: NotifyTaskStatus, task: &told})
 	}
 	return true
+}
+
+// store puts a state of the task into the store. A result that finds no room there is none: after a restart it would be gone, so that the
+// task has failed from now on. What cannot be stored at all stays in memory for its time, and will have failed after a restart too.
+func (t *runningTask) store(c *Task) bool {
+	put := func() error {
+		err := t.keeper.store.Put(context.Background(), t.owner, c)
+		if err != nil {
+			t.keeper.s.report("task", err)
+		}
+		return err
+	}
+	err := put()
+	if err == nil {
+		return true
+	}
+	if c.Status == TaskCompleted || c.Result != nil {
+		e := jsonrpc.ErrInternal
+		if errors.Is(err, store.ErrLimit) {
+			e = jsonrpc.NewError(jsonrpc.CodeResponseTooLarge, "The result is too large to be kept").WithData(jsonrpc.FaultData{Reason: "response_too_large"})
+		} else if trouble, ok := errors.AsType[*jsonrpc.Error](taskTrouble(err)); ok {
+			e = trouble
+		}
+		c.Status, c.StatusMessage, c.Result, c.Error = TaskFailed, e.Message, nil, e
+		err = put()
+	}
+	return err == nil
+}
+
+// fail ends a task that has no result.
+func (t *runningTask) fail(e *jsonrpc.Error) {
+	t.change(func(task *Task) {
+		task.Status, task.StatusMessage, task.InputRequests, task.Error = TaskFailed, e.Message, nil, e
+	})
 }
 
 // finish keeps what the handler returned.
@@ -199,6 +264,8 @@ func (t *runningTask) finish(result *ToolResult, err error) {
 					task.Status = TaskFailed
 				}
 			}
+		case errors.Is(err, jsonrpc.ErrClosed) && t.keeper.ctx.Err() != nil:
+			task.Status, task.StatusMessage, task.Error = TaskFailed, errTaskStopped.Message, errTaskStopped
 		case errors.As(err, &e):
 			task.Status, task.StatusMessage, task.Error = TaskFailed, e.Message, e
 		default:

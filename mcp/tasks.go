@@ -318,7 +318,7 @@ func (s *Server) listTasks(ctx context.Context, r *Request) (any, error) {
 	if errors.Is(err, ErrNoTask) {
 		return nil, invalidParams("cursor is not one of this server's")
 	} else if err != nil {
-		return nil, err
+		return nil, taskTrouble(err)
 	}
 	p := &page{member: "tasks"}
 	for i, t := range tasks {

@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// A TaskStore keeps tasks, each for its owner alone. It is safe for concurrent use. A task is put before its caller hears of it, so
-// that a store on disk has it then; the calls that run are in memory, in the process that runs them.
+// A TaskStore keeps tasks, each for its owner alone, for its TTL. It is safe for concurrent use. A task is put before its caller hears of it, so
+// that a store on disk has it then; the calls that run are in memory, in the process that runs them. [NewTaskMemory] and
+// [NewTaskStore] make one.
 type TaskStore interface {
-	// Put keeps a task, in the place of one with the same id. It returns an error when there is no room for a new one.
+	// Put keeps a task, in the place of one with the same id; one whose time is over it does not. It returns an error when there is no
+	// room for a new one. The task is not to be changed meanwhile.
 	Put(ctx context.Context, owner string, t *Task) error
 
 	// Get returns a task of owner, or [ErrNoTask].
@@ -54,22 +56,30 @@ func (m *taskMemory) Put(_ context.Context, owner string, t *Task) error {
 		old.task = &c
 		return nil
 	}
+	k := &keptTask{owner: owner, task: &c, until: t.until()}
+	if k.old(time.Now()) {
+		return nil
+	}
 	if len(m.order) >= m.most {
 		m.dropOldLocked()
 		if len(m.order) >= m.most {
 			return errTaskRoom
 		}
 	}
-	k := &keptTask{owner: owner, task: &c}
-	if t.TTL >= 0 {
-		k.until = t.Created.Add(t.TTL)
-	}
 	m.byID[t.ID] = k
 	m.order = append(m.order, k)
 	return nil
 }
 
-func (k *keptTask) old(now time.Time) bool { return !k.until.IsZero() && now.After(k.until) }
+func (k *keptTask) old(now time.Time) bool { return !k.until.IsZero() && !now.Before(k.until) }
+
+// until is when the time of a task is over; zero for never.
+func (t *Task) until() time.Time {
+	if t.TTL < 0 {
+		return time.Time{}
+	}
+	return t.Created.Add(t.TTL)
+}
 
 // dropOldLocked forgets the tasks whose time has passed.
 func (m *taskMemory) dropOldLocked() {

@@ -1,0 +1,330 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/store"
+	"github.com/da1ed7bb/parley/store/sqlite"
+)
+
+// taskStores are all that keep tasks, of at most four.
+var taskStores = []struct {
+	name string
+	open func(t testing.TB) mcp.TaskStore
+}{
+	{"NewTaskMemory", func(testing.TB) mcp.TaskStore { return mcp.NewTaskMemory(4) }},
+	{"NewTaskStore over memory", func(t testing.TB) mcp.TaskStore { return mcp.NewTaskStore(store.NewMemory(store.Limits{}), 4) }},
+	{"NewTaskStore over sqlite", func(t testing.TB) mcp.TaskStore { return mcp.NewTaskStore(openSQLite(t, t.TempDir()), 4) }},
+}
+
+func openSQLite(t testing.TB, dir string) store.Store {
+	t.Helper()
+	s, err := sqlite.Open(filepath.Join(dir, "state"), nil)
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// TestTaskStore is the contract of a TaskStore.
+func TestTaskStore(t *testing.T) {
+	for _, kind := range taskStores {
+		t.Run(kind.name, func(t *testing.T) {
+			s := kind.open(t)
+			ctx := t.Context()
+			now := time.Now().UTC()
+			task := func(id string) *mcp.Task {
+				return &mcp.Task{ID: id, Status: mcp.TaskWorking, Created: now, Updated: now, TTL: time.Hour, PollInterval: 3 * time.Second}
+			}
+			ids := func(owner, after string, n int) string {
+				all, err := s.List(ctx, owner, after, n)
+				if err != nil {
+					return err.Error()
+				}
+				var out []string
+				for _, t := range all {
+					out = append(out, t.ID)
+				}
+				return strings.Join(out, " ")
+			}
+			full := &mcp.Task{ID: "z", Status: mcp.TaskFailed, StatusMessage: "no \"luck\"", Created: now, Updated: now.Add(time.Microsecond), TTL: -1,
+				InputRequests: map[string]mcp.InputRequest{"k": {Method: "roots/list", Params: jsonrpc.Raw(`{"a":1e400}`)}},
+				Result:        jsonrpc.Raw(`{"content":[],"n":9007199254740993}`),
+				Error:         jsonrpc.NewError(-5, "broken").WithData([]int{1})}
+			for _, put := range []*mcp.Task{full, task("m"), task("a")} { // not in the order of their names
+				must(t, s.Put(ctx, "ada", put))
+			}
+			must(t, s.Put(ctx, "bob", task("b")))
+			got, err := s.Get(ctx, "ada", "z")
+			must(t, err)
+			if diff := cmp.Diff(full, got); diff != "" {
+				t.Errorf("what was put is not what is there (-put +got):\n%s", diff)
+			}
+			got.Status = mcp.TaskCompleted
+			if again, err := s.Get(ctx, "ada", "z"); err != nil || again.Status != mcp.TaskFailed {
+				t.Errorf("after the caller changed its own: %+v, %v", again, err)
+			}
+
+			for _, tt := range []struct {
+				owner, after string
+				n            int
+				want         string
+			}{
+				{"ada", "", 9, "z m a"},
+				{"ada", "", 2, "z m"},
+				{"ada", "m", 2, "a"},
+				{"ada", "a", 2, ""},
+				{"bob", "", 9, "b"},
+				{"eve", "", 9, ""},
+				{"ada", "b", 9, mcp.ErrNoTask.Error()},
+				{"ada", "nobody", 9, mcp.ErrNoTask.Error()},
+			} {
+				if got := ids(tt.owner, tt.after, tt.n); got != tt.want {
+					t.Errorf("List(%q, %q, %d) = %q, want %q", tt.owner, tt.after, tt.n, got, tt.want)
+				}
+			}
+			for _, id := range []string{"b", "nobody", "", "a/b", "..", strings.Repeat("x", 999), "\x00\xff"} {
+				if _, err := s.Get(ctx, "ada", id); !errors.Is(err, mcp.ErrNoTask) {
+					t.Errorf("Get(ada, %q): %v", id, err)
+				}
+			}
+			if err := s.Put(ctx, "bob", task("a")); !errors.Is(err, mcp.ErrNoTask) {
+				t.Errorf("put over another's: %v", err)
+			}
+
+			if err := s.Put(ctx, "ada", task("more")); err == nil {
+				t.Error("a fifth of four was taken")
+			}
+			changed := task("m")
+			changed.Status = mcp.TaskCompleted
+			must(t, s.Put(ctx, "ada", changed)) // there is room for what is there
+			if got, err := s.Get(ctx, "ada", "m"); err != nil || got.Status != mcp.TaskCompleted || ids("ada", "", 9) != "z m a" {
+				t.Errorf("changed: %+v, %v, %s", got, err, ids("ada", "", 9))
+			}
+			late := task("late")
+			late.Created = now.Add(-2 * time.Hour)
+			must(t, s.Put(ctx, "ada", late)) // no room is needed
+			if _, err := s.Get(ctx, "ada", "late"); !errors.Is(err, mcp.ErrNoTask) {
+				t.Errorf("kept past its time: %v", err)
+			}
+		})
+	}
+}
+
+func TestTaskStoreForgets(t *testing.T) {
+	for _, kind := range taskStores[:2] {
+		t.Run(kind.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := kind.open(t)
+				for i := range 4 {
+					must(t, s.Put(t.Context(), "ada", &mcp.Task{ID: fmt.Sprint(i), Status: mcp.TaskWorking, Created: time.Now(), TTL: time.Duration(i+1) * time.Minute}))
+				}
+				time.Sleep(2*time.Minute - 1)
+				if _, err := s.Get(t.Context(), "ada", "1"); err != nil {
+					t.Errorf("a moment before its end: %v", err)
+				}
+				time.Sleep(1)
+				if _, err := s.Get(t.Context(), "ada", "1"); !errors.Is(err, mcp.ErrNoTask) {
+					t.Errorf("at its end: %v", err)
+				}
+				must(t, s.Put(t.Context(), "ada", &mcp.Task{ID: "1", Status: mcp.TaskCompleted, Created: time.Now().Add(-2 * time.Minute), TTL: 2 * time.Minute}))
+				must(t, s.Put(t.Context(), "ada", &mcp.Task{ID: "new", Created: time.Now(), TTL: -1}))
+				must(t, s.Put(t.Context(), "ada", &mcp.Task{ID: "newer", Created: time.Now(), TTL: -1}))
+				time.Sleep(1000 * time.Hour)
+				if all, err := s.List(t.Context(), "ada", "", 9); err != nil || len(all) != 2 || all[0].ID != "new" || all[1].ID != "newer" {
+					t.Errorf("List = %v, %v", all, err)
+				}
+			})
+		})
+	}
+}
+
+// Many put, change and read at once.
+func TestTaskStoreAtOnce(t *testing.T) {
+	s := mcp.NewTaskStore(openSQLite(t, t.TempDir()), 1000)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			owner := fmt.Sprint("owner ", i%4)
+			for n := range 5 {
+				task := &mcp.Task{ID: fmt.Sprintf("%d-%d", i, n), Status: mcp.TaskWorking, Created: time.Now(), TTL: time.Hour}
+				for _, status := range []mcp.TaskStatus{mcp.TaskWorking, mcp.TaskCompleted} {
+					task.Status = status
+					if err := s.Put(t.Context(), owner, task); err != nil {
+						t.Error(err)
+					}
+				}
+				if got, err := s.Get(t.Context(), owner, task.ID); err != nil || got.Status != mcp.TaskCompleted {
+					t.Errorf("%+v, %v", got, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i := range 4 {
+		if got, err := s.List(t.Context(), fmt.Sprint("owner ", i), "", 99); err != nil || len(got) != 25 {
+			t.Errorf("%d tasks of owner %d, %v", len(got), i, err)
+		}
+	}
+}
+
+// After a power failure what had ended is there with its result, and what was under way has failed and says so.
+func TestTasksSurvive(t *testing.T) {
+	eachTasks(t, func(t *testing.T, v mcp.Version) {
+		dir := t.TempDir()
+		disk := openSQLite(t, dir)
+		release := make(chan struct{}, 9)
+		o := func(s store.Store) *mcp.ServerOptions {
+			return &mcp.ServerOptions{Tasks: mcp.NewTaskStore(s, 100), Principal: func(context.Context) string { return "ada" }}
+		}
+		c := connect(t, worker(t, o(disk), release, make(chan error, 9)), answering(), v)
+		ended := make(map[string]string)
+		for _, name := range []string{"slow", "failing", "broken"} {
+			if name == "slow" {
+				release <- struct{}{}
+			}
+			var last *mcp.Task
+			_, _ = c.CallTool(t.Context(), name, nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) { last = task }}) // by its task
+			task, err := c.GetTask(t.Context(), last.ID)
+			must(t, err)
+			if !task.Status.Final() {
+				t.Fatalf("%s: %+v", name, task)
+			}
+			ended[last.ID] = fmt.Sprintf("%s %s %s %v", task.Status, task.StatusMessage, task.Result, task.Error)
+		}
+		under := openUnder(t, c)
+
+		// The process ends here: nothing that it does later reaches the disk.
+		must(t, disk.Close())
+		again := openSQLite(t, dir)
+		c2 := connect(t, worker(t, o(again), make(chan struct{}), make(chan error, 9)), answering(), v)
+		for id, want := range ended {
+			task, err := c2.GetTask(t.Context(), id)
+			if err != nil {
+				t.Errorf("%s: %v", want, err)
+				continue
+			}
+			if got := fmt.Sprintf("%s %s %s %v", task.Status, task.StatusMessage, task.Result, task.Error); got != want {
+				t.Errorf("after the restart %s, before %s", got, want)
+			}
+		}
+		task, err := c2.GetTask(t.Context(), under)
+		if err != nil || task.Status != mcp.TaskFailed || task.StatusMessage != "The server was stopped during the task." {
+			t.Errorf("what was under way: %+v, %v", task, err)
+		}
+		if v.Modern() && (task.Error == nil || task.Error.Code != jsonrpc.CodeInternalError || !strings.Contains(string(task.Error.Data), "interrupted")) {
+			t.Errorf("its error: %+v", task.Error)
+		}
+	})
+}
+
+// openUnder begins a task that does not end.
+func openUnder(t *testing.T, c *mcp.Client) string {
+	ids := make(chan string, 1)
+	var once sync.Once
+	go func() {
+		_, _ = c.CallTool(context.WithoutCancel(t.Context()), "slow", nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) { // the server goes
+			once.Do(func() { ids <- task.ID })
+		}})
+	}()
+	return eventually(t, ids)
+}
+
+// A session without a name has the same number in every process, and none may see the tasks of another.
+func TestTasksOfSessionsStayApart(t *testing.T) {
+	disk := store.NewMemory(store.Limits{})
+	find := func() (*mcp.Client, chan struct{}) {
+		release := make(chan struct{}, 1)
+		return connect(t, worker(t, &mcp.ServerOptions{Tasks: mcp.NewTaskStore(disk, 100)}, release, make(chan error, 9)), answering(), mcp.V20251125), release
+	}
+	c, release := find()
+	release <- struct{}{}
+	var id string
+	_, err := c.CallTool(t.Context(), "slow", nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) { id = task.ID }})
+	must(t, err)
+	if _, err := c.GetTask(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	c2, _ := find()
+	if task, err := c2.GetTask(t.Context(), id); !errors.Is(err, jsonrpc.ErrInvalidParams) {
+		t.Errorf("another process has %+v, %v", task, err)
+	}
+}
+
+// troubled is a store with a disk that is full from time to time.
+type troubled struct {
+	store.Store
+	err atomic.Pointer[error]
+}
+
+func (s *troubled) fail(err error) { s.err.Store(&err) }
+
+func (s *troubled) Put(ctx context.Context, key string, rev uint64, data []byte, ttl time.Duration) (uint64, error) {
+	if err := s.err.Load(); err != nil && *err != nil {
+		return 0, *err
+	}
+	return s.Store.Put(ctx, key, rev, data, ttl)
+}
+
+func TestTasksOnFullDisk(t *testing.T) {
+	eachTasks(t, func(t *testing.T, v mcp.Version) {
+		disk := &troubled{Store: store.NewMemory(store.Limits{})}
+		release := make(chan struct{}, 1)
+		c := connect(t, worker(t, &mcp.ServerOptions{Tasks: mcp.NewTaskStore(disk, 2), Principal: func(context.Context) string { return "ada" },
+			Report: func(string, error) {}}, release, make(chan error, 9)), answering(), v)
+		call := func(on func(*mcp.Task)) (id string, err error) {
+			_, err = c.CallTool(t.Context(), "slow", nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) {
+				if id == "" {
+					on(task)
+				}
+				id = task.ID
+			}})
+			return id, err
+		}
+		full := &store.Fault{Reason: store.ReasonFull, Err: errors.New("no space left on /secret")}
+		is := func(err error, code int64, data string) {
+			t.Helper()
+			if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != code || !strings.Contains(string(e.Data), data) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v, want %d with %s", err, code, data)
+			}
+		}
+		disk.fail(full)
+		id, err := call(func(*mcp.Task) {})
+		if id != "" {
+			t.Errorf("a task was told of that is not kept")
+		}
+		is(err, store.FaultCode, store.ReasonFull)
+
+		disk.fail(nil)
+		id, err = call(func(*mcp.Task) { disk.fail(full); release <- struct{}{} })
+		is(err, store.FaultCode, store.ReasonFull)
+		if task, err := c.GetTask(t.Context(), id); err != nil || task.Status != mcp.TaskFailed {
+			t.Errorf("a result that is not kept: %+v, %v", task, err)
+		}
+
+		disk.fail(nil)
+		id, err = call(func(*mcp.Task) {
+			disk.fail(&store.LimitError{What: "bytes of one value", Limit: 1})
+			release <- struct{}{}
+		})
+		is(err, jsonrpc.CodeResponseTooLarge, "response_too_large")
+		disk.fail(nil)
+		if task, err := c.GetTask(t.Context(), id); err != nil || task.Status != mcp.TaskFailed {
+			t.Errorf("a result that is too large: %+v, %v", task, err)
+		}
+		_, err = call(func(*mcp.Task) {})
+		is(err, jsonrpc.CodeBusy, "busy") // two were all
+	})
+}
