@@ -14,6 +14,7 @@ func TestLesson(t *testing.T) {
 		`{"jsonrpc":"2.0","id":3,"method":"substract","params":[42,23]}`,
 		`{"jsonrpc":"2.0","id":4,"method":"subtract","params":["a","b"]}`,
 		`{"jsonrpc":"2.0","id":5,"method":"panic"}`,
+		`{"jsonrpc":"2.0","id":6,"method":"fail","params":{"code":7,"message":"full"}}`,
 	} {
 		p.bytes(text)
 		p.key("Ctrl+Enter")

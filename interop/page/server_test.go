@@ -146,3 +146,11 @@ func listenHTTP(t *testing.T) *raw {
 func result(id jsontext.Value, value string) string {
 	return `{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + value + `}`
 }
+
+// refuse answers every request with "method not found".
+func refuse(r request) []string {
+	if r.ID == nil || r.Method == "" {
+		return nil
+	}
+	return []string{`{"jsonrpc":"2.0","id":` + string(r.ID) + `,"error":{"code":-32601,"message":"Method not found"}}`}
+}

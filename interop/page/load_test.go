@@ -1,0 +1,193 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/performance"
+
+	"github.com/da1ed7bb/parley/capture"
+)
+
+// The bounds here are wide, since the machine of a test is busy: they catch what became slow by a power. The goals, and how near
+// they are, stand in docs/performance.md.
+const (
+	floodRate   = 1_000 // messages a second
+	floodTime   = 5 * time.Second
+	inputBound  = 500.0 // ms from a key to the next frame, in nineteen of twenty
+	manyRows    = 100_000
+	manyBound   = 10 * time.Second
+	weightBound = 350_000 // bytes, all files of the page, gzipped
+	paintBound  = 5_000.0 // ms
+)
+
+// At a thousand messages a second no row is lost, and keys are answered.
+func TestFlood(t *testing.T) {
+	u := start(t)
+	server := listen(t, refuse)
+	u.open(t, server.address)
+	p := u.page(t, desk, draftLink(server.address, `{"jsonrpc":"2.0","id":1,"method":"x"}`))
+	p.see("region", "Composer")
+	p.row("rpc.discover .*-32601")
+	before := u.total(t)
+	shown := ask[int](p, shownMessages)
+	p.click("textbox", "/^Bytes/")
+	ask[bool](p, `(() => {
+		window.delays = [];
+		addEventListener("keydown", () => { const at = performance.now(); requestAnimationFrame(() => setTimeout(() => delays.push(performance.now() - at))); }, true);
+		return true;
+	})()`)
+
+	// What is sent lies ready; a ticker says when. The keys come meanwhile.
+	total := int(floodTime.Seconds()) * floodRate
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; n < total; {
+			<-tick.C
+			var b bytes.Buffer
+			for range floodRate / 100 {
+				n++
+				fmt.Fprintf(&b, `{"jsonrpc":"2.0","method":"flood","params":{"n":%d,"text":"something to look at, as long as it usually is"}}`+"\n", n)
+			}
+			server.say(t, b.Bytes())
+		}
+	}()
+	keys := 0
+	for open := true; open; {
+		select {
+		case <-said:
+			open = false
+		default:
+			p.key("End")
+			keys++
+		}
+	}
+	p.until("rows are missing", shownMessages+fmt.Sprintf(" >= %d", shown+total))
+	if n := u.total(t) - before; n != total {
+		t.Errorf("%d rows are recorded, want %d", n, total)
+	}
+	if text := ask[string](p, `eyes.text(eyes.first("contentinfo"))`); bytes.Contains([]byte(text), []byte("no longer kept")) {
+		t.Errorf("the page says %q", text)
+	}
+	p.row(`flood`)
+	slow := ask[[]float64](p, "delays.sort((a, b) => a - b)")
+	if len(slow) < keys/2 || len(slow) == 0 {
+		t.Fatalf("%d of %d keys were answered", len(slow), keys)
+	}
+	p95 := slow[len(slow)*95/100]
+	t.Logf("%d messages in %v; %d keys, from key to frame: median %.0f ms, 95 %% %.0f ms, longest %.0f ms", total, floodTime, keys, slow[len(slow)/2], p95, slow[len(slow)-1])
+	if p95 > inputBound {
+		t.Errorf("95 %% of keys are answered in %.0f ms, want %.0f", p95, inputBound)
+	}
+	p.shot("flood")
+}
+
+// shownMessages is how many messages the page says there are.
+const shownMessages = `Number((/([\d,]+) messages?/.exec(eyes.text(eyes.first("contentinfo"))) ?? [0, "0"])[1].replaceAll(",", ""))`
+
+// A long session opens soon, and its end is reached as soon as its begin.
+func TestLongSession(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "long.jsonl")
+	rec, err := capture.New(&capture.Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := rec.Wire(capture.WireInfo{Target: "tcp://127.0.0.1:3001"})
+	for i := range manyRows / 2 {
+		wire.Payload(capture.Out, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"subtract","params":[%d,23]}`, i+1, i))
+		wire.Payload(capture.In, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":%d}`, i+1, i-23))
+	}
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	u := start(t)
+	p := u.page(t, desk, "")
+	p.see("heading", "Say something to a server")
+	from := time.Now()
+	p.drop(file)
+	p.until("the session is not open", shownMessages+fmt.Sprint(" >= ", manyRows)+` && eyes.rows().length > 5`)
+	took := time.Since(from)
+	t.Logf("%d messages open in %v", manyRows, took.Round(time.Millisecond))
+	if took > manyBound {
+		t.Errorf("%d messages take %v to open, want %v", manyRows, took, manyBound)
+	}
+	p.clickOn(`eyes.all("row").find((e) => /subtract/.test(eyes.text(e)))`)
+	p.key("End")
+	p.row(fmt.Sprint("subtract .*", manyRows/2))
+	p.key("Home")
+	p.row(`subtract .*\b1\b`)
+	if n := ask[int](p, `document.querySelectorAll("[role=row]").length`); n > 300 {
+		t.Errorf("%d rows are in the document, so the list is not virtual", n)
+	}
+	if n := ask[int](p, `Number(eyes.first("treegrid").getAttribute("aria-rowcount"))`); n < manyRows/2 {
+		t.Errorf("a screen reader is told of %d rows", n)
+	}
+	p.shot("long")
+}
+
+// The whole page weighs less than one picture.
+func TestWeight(t *testing.T) {
+	var all int64
+	err := fs.WalkDir(os.DirFS("../../playground/web/dist"), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join("../../playground/web/dist", name))
+		if err != nil {
+			return err
+		}
+		n := new(counter)
+		z := gzip.NewWriter(n)
+		if _, err := z.Write(content); err != nil {
+			return err
+		}
+		if err := z.Close(); err != nil {
+			return err
+		}
+		all += int64(*n)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes, gzipped", all)
+	if all > weightBound || all < 10_000 {
+		t.Errorf("the page weighs %d bytes, gzipped; want at most %d", all, weightBound)
+	}
+}
+
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+// Something is on the screen at once.
+func TestFirstPaint(t *testing.T) {
+	u := start(t)
+	p := open(t, "about:blank", desk)
+	call(p, performance.Enable, performance.EnableParams{})
+	p.visit(u.address)
+	p.see("heading", "Say something to a server")
+	paint := ask[float64](p, `eyes.until(() => performance.getEntriesByName("first-contentful-paint")[0]).then(() => performance.getEntriesByName("first-contentful-paint")[0].startTime)`)
+	t.Logf("first contentful paint after %.0f ms", paint)
+	if paint <= 0 || paint > paintBound {
+		t.Errorf("the first paint is after %.0f ms, want %.0f", paint, paintBound)
+	}
+	// All of it came from here.
+	for _, name := range ask[[]string](p, `performance.getEntriesByType("resource").map((e) => e.name)`) {
+		if len(name) < len(u.base) || name[:len(u.base)] != u.base {
+			t.Errorf("the page asks for %s", name)
+		}
+	}
+}
