@@ -118,22 +118,28 @@ func (c *calls) whose(id jsonrpc.ID) (asker, error) {
 			return one, nil
 		}
 	case id.IsZero() && len(c.open) > 1:
-		return asker{}, &jsonrpc.ParamFault{Pointer: "/request_id", Reason: "is needed while several calls are under way"}
+		return asker{}, wrongAsk("/request_id", "is needed while several calls are under way")
 	case id.IsZero():
-		return asker{}, &jsonrpc.ParamFault{Reason: "come while no call is under way"}
+		return asker{}, wrongAsk("", "no call is under way")
 	}
 	for known, one := range c.open {
 		if id == jsonrpc.IntID(known) {
 			return one, nil
 		}
 	}
-	return asker{}, &jsonrpc.ParamFault{Pointer: "/request_id", Reason: "names no call that is under way"}
+	return asker{}, wrongAsk("/request_id", "names no call that is under way")
+}
+
+// wrongAsk is the answer to params that are not as they should be.
+func wrongAsk(pointer, reason string) *jsonrpc.Error {
+	data, _ := jsonrpc.AppendValue(nil, jsonrpc.ParamFault{Pointer: pointer, Reason: reason}) // two texts always have a JSON form
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: jsonrpc.ErrInvalidParams.Message, Data: data}
 }
 
 // ask puts a question to the person, by way of the step that waits.
 func (c *calls) ask(ctx context.Context, in Asked) (*Answered, error) {
 	if in.Text == "" {
-		return nil, &jsonrpc.ParamFault{Pointer: "/text", Reason: "is empty"}
+		return nil, wrongAsk("/text", "is empty")
 	}
 	who, err := c.whose(in.RequestID)
 	if err != nil {

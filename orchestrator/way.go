@@ -178,7 +178,7 @@ func (w *way) open(t *try, old *opened, why error) {
 
 // start counts the starts of a program, and says when there were too many.
 func (w *way) start(why error) error {
-	if len(w.d.m.Command) == 0 && !strings.HasPrefix(w.d.m.Target, "exec:") {
+	if len(w.d.m.Command) == 0 {
 		return nil
 	}
 	w.mu.Lock()
