@@ -70,7 +70,7 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 	for i := range calls {
 		w.Payload(capture.Out, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"a","params":[%q]}`, i, strings.Repeat("x", 200)))
 		w.Payload(capture.In, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":1}`, i))
-		if i%1000 == 999 {
+		if i%200 == 199 {
 			rec.Flush() // or the bound of memory is met
 		}
 	}
