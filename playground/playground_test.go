@@ -550,6 +550,36 @@ func TestSaved(t *testing.T) {
 	}
 }
 
+// A filter hides a call with all that belongs to it.
+func TestFilter(t *testing.T) {
+	web, _ := services(t)
+	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@web", Address: web + "/rpc"}}})
+	b.send("@web", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}`)
+	b.send("@web", `{"jsonrpc":"2.0","id":2,"method":"get_data"}`)
+	b.page.Recorder().Flush()
+	type selected struct {
+		Refs  []string `json:"refs"`
+		Total int      `json:"total"`
+	}
+	for filter, want := range map[string]int{"": 7, "method:subtract": 2, "-method:subtract": 4, "-method:subtract -kind:open": 3, "hello": 1, "kind:http": 2, "target:@web kind:request": 2} {
+		var s selected
+		b.call("wire/select", obj{"filter": filter}, &s)
+		if len(s.Refs) != want || s.Total != 7 {
+			t.Errorf("%q chooses %v of %d, want %d", filter, s.Refs, s.Total, want)
+		}
+	}
+	if e := b.try("wire/select", obj{"filter": "colour:red"}, nil); e == nil || e.Code != jsonrpc.CodeInvalidParams {
+		t.Errorf("an unknown key: %v", e)
+	}
+	var w struct {
+		Values []string `json:"values"`
+	}
+	b.call("wire/words", obj{"key": "method"}, &w)
+	if fmt.Sprint(w.Values) != "[get_data subtract]" {
+		t.Errorf("the methods are %v", w.Values)
+	}
+}
+
 // A session that was saved can be dropped on the page and looked at as it was.
 func TestSessions(t *testing.T) {
 	web, _ := services(t)

@@ -97,9 +97,20 @@ func (p *Playground) wireSelect(ctx context.Context, in rowsParams) (selectResul
 		return selectResult{}, err
 	}
 	out := selectResult{Refs: []string{}, Total: log.Len()}
+	negated := slices.ContainsFunc(filter.Terms, func(t capture.Term) bool { return t.Not })
+	chosen := make(map[capture.Ref]bool)
+	var rows []capture.Row
 	for row := range log.Select(filter, from) {
 		if ctx.Err() != nil {
 			return out, context.Cause(ctx)
+		}
+		rows = append(rows, row)
+		chosen[row.Ref] = true
+	}
+	for _, row := range rows {
+		// An exchange has a method of its own, POST. Without its call it would stay where -method:x has hidden that.
+		if negated && row.Kind == capture.RowHTTP && !row.Parent.IsZero() && !chosen[row.Parent] {
+			continue
 		}
 		out.Refs = append(out.Refs, row.Ref.String())
 	}
