@@ -66,7 +66,7 @@ func TestRecorderIsReadWhileItRecords(t *testing.T) {
 func TestSlowReaderLosesNothing(t *testing.T) {
 	rec := record(t, &capture.Options{MaxMemory: 1 << 20})
 	w := rec.Wire(capture.WireInfo{})
-	const calls = 5000
+	const calls = 2000
 	for i := range calls {
 		w.Payload(capture.Out, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"a","params":[%q]}`, i, strings.Repeat("x", 200)))
 		w.Payload(capture.In, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":1}`, i))

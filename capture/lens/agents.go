@@ -1,6 +1,9 @@
 package lens
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/da1ed7bb/parley/a2a"
@@ -129,10 +132,15 @@ func (j *agentJudge) look(l *capture.Look) {
 			Title text `json:"title"`
 		} `json:"update"`
 	}
-	if m.Request {
-		decode(m.Params, &p)
-	}
 	method := l.Row.Method
+	key := talkOf(l.Row)
+	switch {
+	case !m.Request:
+	case method == "initialize", strings.HasPrefix(method, "runs/"), j.editors[key]:
+		decode(m.Params, &p)
+	default:
+		return
+	}
 	switch method {
 	case acp.MethodRunsCreate, acp.MethodRunsGet, acp.MethodRunsResume, acp.MethodRunsCancel, acp.MethodRunsEvents, acp.MethodRunsSubscribe:
 		if m.Request {
@@ -140,7 +148,6 @@ func (j *agentJudge) look(l *capture.Look) {
 		}
 		return
 	}
-	key := talkOf(l.Row)
 	if m.Request && method == "initialize" {
 		if _, number := p.ProtocolVersion.(float64); !number {
 			return // MCP's is a date, the language servers' have none
@@ -181,6 +188,9 @@ func (j *agentJudge) look(l *capture.Look) {
 	checkParams(l, s, method)
 }
 
+// lspKinds are what methods of language servers begin with.
+var lspKinds = []string{"textDocument", "workspace", "initialize", "completionItem", "codeLens", "codeAction", "documentLink", "callHierarchy", "typeHierarchy", "inlayHint", "workspaceSymbol"}
+
 // LSP judges by what the Language Server Protocol 3.17 says of any message: cancelling and progress.
 func LSP() capture.Judge {
 	return func(l *capture.Look) {
@@ -211,6 +221,9 @@ func LSP() capture.Judge {
 			l.Row.Brief = short(firstOf(p.Value.Message, p.Value.Title, p.Value.Kind))
 			l.Tie(string(p.Token))
 		default:
+			if kind, _, _ := strings.Cut(l.Row.Method, "/"); !slices.Contains(lspKinds, kind) {
+				return
+			}
 			decode(m.Params, &p)
 			if p.Doc.URI != "" && l.Row.Name == "" {
 				l.Row.Name = string(p.Doc.URI)
