@@ -24,7 +24,9 @@ const text = (task) => task.artifacts.map((a) => a.parts.map((p) => p.content.va
 
 await check('the card names the agents as skills', async () => {
   const card = await client.getAgentCard();
-  assert.deepEqual(card.skills.map((s) => s.id), ['echo', 'words', 'ask', 'slow', 'scribe', 'courier', 'mark']);
+  const known = ['echo', 'words', 'ask', 'slow', 'scribe', 'courier', 'mark'];
+  const names = card.skills.map((s) => s.id);
+  assert.deepEqual(names.filter((n) => known.includes(n)), known);
 });
 await check('echo', async () => {
   const task = await client.sendMessage(message('hello'));

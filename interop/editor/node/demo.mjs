@@ -42,7 +42,9 @@ await app.connectWith(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toW
     assert.equal(it.agentInfo.name, 'parley-demo');
     session = (await ctx.request(agent.session.new, { cwd: '/project', mcpServers: [] })).sessionId;
     while (seen.length === 0) await settled();
-    assert.deepEqual(seen[0].availableCommands.map((c) => c.name), ['echo', 'words', 'ask', 'slow', 'scribe', 'courier', 'mark']);
+    const known = ['echo', 'words', 'ask', 'slow', 'scribe', 'courier', 'mark'];
+    const names = seen[0].availableCommands.map((c) => c.name);
+    assert.deepEqual(names.filter((n) => known.includes(n)), known);
   });
   await check('words, as updates', async () => {
     const end = await prompt('/words one two three');
