@@ -1,7 +1,6 @@
 package streamable
 
 import (
-	"bytes"
 	"context"
 	"strconv"
 	"strings"
@@ -14,16 +13,18 @@ import (
 // A session's events are kept in logs, one for each of its streams: number 0 is what it says unasked, the others are the answers to POSTs. Whoever
 // has something to say appends to the log; the goroutine of an HTTP request that is a stream follows the log and writes. So a handler does
 // not notice when its client goes away, and a client that comes back follows from where it was. An event's id is the
-// number of its stream and its place in it: "3-17".
+// number of its stream and its place in it: "3-17". With a Keeper, what has left the log is read from there.
 
 // An eventLog is one stream of a session. Its fields are guarded by the session's mu.
 type eventLog struct {
 	session *Session
 	number  uint64
+	turn    chan struct{} // of one: held from giving an event its place until it is kept and added; nil without a Keeper
 
 	events []event // kept, oldest first; their places are consecutive
 	next   uint64  // the place of the next event; the first has 1
 	sent   uint64  // up to here the reader has written
+	floor  uint64  // what came up to here may be missing from the Keeper
 	unsent int     // bytes behind sent
 	closed bool    // nothing more comes
 	reader *reader // who follows; nil for nobody
@@ -58,14 +59,22 @@ func (l *eventLog) Send(ctx context.Context, payload []byte) error {
 	s := l.session
 	s.noteQuestion(l, payload)
 	for {
+		if err := l.take(ctx); err != nil {
+			return err
+		}
 		s.mu.Lock()
 		if s.ended || l.closed {
 			s.mu.Unlock()
+			l.pass()
 			return jsonrpc.ErrClosed
 		}
 		if l.roomLocked() {
-			l.appendLocked(bytes.Clone(payload))
+			ok := l.addLocked(ctx, payload)
 			s.mu.Unlock()
+			l.pass()
+			if !ok {
+				return jsonrpc.ErrClosed
+			}
 			s.server.relieve()
 			return nil
 		}
@@ -74,6 +83,7 @@ func (l *eventLog) Send(ctx context.Context, payload []byte) error {
 		}
 		room := s.room
 		s.mu.Unlock()
+		l.pass()
 		select {
 		case <-room:
 		case <-ctx.Done():
@@ -111,16 +121,19 @@ func (l *eventLog) appendLocked(data []byte) {
 // finish ends the log, with a last event if there is one to send.
 func (l *eventLog) finish(last []byte) {
 	s := l.session
+	ctx := context.Background()
+	if l.take(ctx) != nil {
+		return // it does not end
+	}
 	s.mu.Lock()
-	if !s.ended && !l.closed {
-		if len(last) > 0 {
-			l.appendLocked(bytes.Clone(last))
-		}
+	if !s.ended && !l.closed && (len(last) == 0 || l.addLocked(ctx, last)) {
 		l.closed = true
 		l.wakeLocked()
 		l.forgetLocked()
+		s.answeredLocked(l)
 	}
 	s.mu.Unlock()
+	l.pass()
 	s.server.relieve()
 }
 
@@ -148,8 +161,10 @@ func (l *eventLog) dropLocked() {
 	l.events[0].data = nil
 	l.events = l.events[1:]
 	if e.place > l.sent {
-		l.sent = e.place
 		l.unsent -= len(e.data)
+		if s.server.Keeper == nil {
+			l.sent = e.place
+		}
 	}
 	s.bytes -= len(e.data) + perEvent
 	s.server.kept.Add(-int64(len(e.data) + perEvent))
@@ -158,7 +173,7 @@ func (l *eventLog) dropLocked() {
 
 // forgetLocked removes a log that is at its end and of which nothing is left to read.
 func (l *eventLog) forgetLocked() {
-	if l.closed && len(l.events) == 0 && l.reader == nil {
+	if l.closed && len(l.events) == 0 && l.reader == nil && l.session.server.Keeper == nil {
 		delete(l.session.logs, l.number)
 	}
 }
@@ -175,6 +190,9 @@ func (s *Session) trimLocked() {
 }
 
 func (s *Session) bounds() (events, bytes int) {
+	if s.server.Keeper != nil {
+		return orInt(s.server.MaxEvents, mostUnsent), orInt(s.server.MaxEventBytes, mostUnsentBytes)
+	}
 	return orInt(s.server.MaxEvents, 1000), orInt(s.server.MaxEventBytes, 4<<20)
 }
 
@@ -285,7 +303,10 @@ func (l *eventLog) attachLocked(r *reader, place uint64) {
 
 // hasLocked reports whether all that came behind the event at place is still kept.
 func (l *eventLog) hasLocked(place uint64) bool {
-	return place < l.next && l.next-1-place <= uint64(len(l.events))
+	if place >= l.next {
+		return false
+	}
+	return l.next-1-place <= uint64(len(l.events)) || l.session.server.Keeper != nil && place >= l.floor
 }
 
 // place is up to where the reader has written.
@@ -338,6 +359,13 @@ func (l *eventLog) follow(ctx context.Context, r *reader) {
 		if r.cut || s.ended {
 			s.mu.Unlock()
 			break
+		}
+		if l.missingLocked() {
+			s.mu.Unlock()
+			if !l.catchUp(ctx, r) {
+				return
+			}
+			continue
 		}
 		var last bool
 		var size int

@@ -97,6 +97,11 @@ type Server struct {
 	MaxEventBytes int
 	EventMemory   int64
 
+	// Keeper, if not nil, keeps the events of sessions in place of memory, which has then those on their way only: MaxEvents and MaxEventBytes
+	// are 256 and 1 MiB by default, and bound no more what clients that come back can have. The answers to the last 1,000 POSTs of a
+	// session can be had. The sessions themselves stay in memory, and end with the process.
+	Keeper Keeper
+
 	// KeepAlive is how long a stream may be silent before a comment is sent. Zero means 15 s, negative means never.
 	KeepAlive time.Duration
 

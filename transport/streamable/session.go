@@ -63,11 +63,13 @@ type Session struct {
 	room       chan struct{} // closed when those who wait may look again; nil while nobody waits
 	retryAfter time.Duration
 	questions  map[jsonrpc.ID]*eventLog // where they went out
+	kept       bool                     // the Keeper has something
+	answered   []uint64                 // logs that are at their end, of which the Keeper may have something; oldest first
 }
 
 func (s *Server) newSession(caller string) *Session {
 	n := &Session{ID: rand.Text(), server: s, caller: caller, began: time.Now(), gate: jsonrpc.Gate{Max: int64(orInt(s.MaxRunning, 256))}}
-	n.voice = &eventLog{session: n, next: 1}
+	n.voice = n.makeLog(0, nil)
 	n.logs = map[uint64]*eventLog{0: n.voice}
 	n.posts = map[*turn]struct{}{}
 	n.Answerer.Gate = &n.gate
@@ -88,7 +90,7 @@ func (n *Session) newLog(r *reader) *eventLog {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lastLog++
-	l := &eventLog{session: n, number: n.lastLog, next: 1, reader: r}
+	l := n.makeLog(n.lastLog, r)
 	if !n.ended {
 		n.logs[l.number] = l
 	}
@@ -201,7 +203,11 @@ func (n *Session) end() {
 	n.goOnLocked()
 	n.server.kept.Add(-int64(n.bytes))
 	n.order, n.bytes, n.logs, n.questions = nil, 0, nil, nil
+	kept := n.kept
 	n.mu.Unlock()
+	if kept {
+		n.server.Keeper.Forget(n.ID)
+	}
 
 	n.Asker.Fail(jsonrpc.ErrClosed)
 	over, cancel := context.WithCancel(context.Background())
@@ -330,8 +336,24 @@ func (s *Server) sweep() {
 		s.sweeper.Reset(s.sweepEvery())
 	}
 	s.mu.Unlock()
-	for _, n := range over {
-		n.end()
+	s.endAll(over)
+}
+
+// endAll ends sessions, several at once where a Keeper may take its time.
+func (s *Server) endAll(all []*Session) {
+	if s.Keeper == nil {
+		for _, n := range all {
+			n.end()
+		}
+		return
+	}
+	const atOnce = 32
+	for part := range slices.Chunk(all, atOnce) {
+		var ends sync.WaitGroup
+		for _, n := range part {
+			ends.Go(n.end)
+		}
+		ends.Wait()
 	}
 }
 
@@ -415,8 +437,6 @@ func (s *Server) Close() {
 		s.sweeper.Stop()
 	}
 	s.mu.Unlock()
-	for _, n := range all {
-		n.end()
-	}
+	s.endAll(all)
 	s.turns.Wait()
 }
