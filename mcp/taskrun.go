@@ -120,11 +120,8 @@ func (k *taskKeeper) begin(ctx context.Context, r *Request, ttl time.Duration, e
 		task: Task{ID: newID(), Status: TaskWorking, Created: now, Updated: now, TTL: ttl, PollInterval: k.s.opts.TaskPoll}}
 	t.born = t.task
 	if err := k.store.Put(ctx, t.owner, &t.born); err != nil {
-		if trouble := taskTrouble(err); trouble != err {
-			k.s.report("task", err)
-			return nil, trouble
-		}
-		return nil, err
+		k.s.report("task", err)
+		return nil, taskTrouble(err)
 	}
 	k.mu.Lock()
 	closed := k.closed

@@ -131,11 +131,11 @@ func TestTaskStoreForgets(t *testing.T) {
 				for i := range 4 {
 					must(t, s.Put(t.Context(), "ada", &mcp.Task{ID: fmt.Sprint(i), Status: mcp.TaskWorking, Created: time.Now(), TTL: time.Duration(i+1) * time.Minute}))
 				}
-				time.Sleep(2*time.Minute - 1)
+				time.Sleep(2*time.Minute - time.Millisecond)
 				if _, err := s.Get(t.Context(), "ada", "1"); err != nil {
 					t.Errorf("a moment before its end: %v", err)
 				}
-				time.Sleep(1)
+				time.Sleep(time.Millisecond)
 				if _, err := s.Get(t.Context(), "ada", "1"); !errors.Is(err, mcp.ErrNoTask) {
 					t.Errorf("at its end: %v", err)
 				}
