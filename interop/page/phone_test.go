@@ -57,6 +57,7 @@ func TestPhone(t *testing.T) {
 	p.click("button", "Answer")
 	p.see("textbox", "Bytes to send")
 	p.narrow("answer")
+	p.fill("textbox", "/^Name on the booking/", "Ada")
 	p.click("button", "/^Accept/")
 	p.row(bookRow)
 	p.guideImage("phone-call")
