@@ -75,16 +75,18 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 		}
 	}
 	seen := map[capture.Ref]capture.Row{}
+	times := 0
 	for p := rec.Since(0, 100); ; p = rec.Since(p.Next, 100) {
 		for _, r := range p.Rows {
 			seen[r.Ref] = r
+			times++
 		}
 		if !p.More {
 			break
 		}
 	}
-	if len(seen) != 2*calls+1 || rec.Lost() != 0 {
-		t.Fatalf("saw %d rows, want %d; %d lost", len(seen), 2*calls+1, rec.Lost())
+	if len(seen) != 2*calls+1 || times != len(seen) || rec.Lost() != 0 {
+		t.Fatalf("saw %d rows %d times, want %d once each; %d lost", len(seen), times, 2*calls+1, rec.Lost())
 	}
 	if rec.Memory() > 1<<20+64<<10 {
 		t.Errorf("%d bytes in memory, want at most 1 MiB", rec.Memory())
