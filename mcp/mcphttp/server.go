@@ -11,6 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/store"
 	"github.com/da1ed7bb/parley/transport/sse"
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
@@ -50,6 +51,15 @@ type Options struct {
 
 	// Polling lets tools call [CloseStream], which costs each request of a session a few microseconds.
 	Polling bool
+
+	// Events keeps what sessions say for clients that come back with Last-Event-ID, in a log for each under mcp/events/, up to 4,096 events or
+	// 8 MiB; then the older half goes. An event is kept before it goes out; one that cannot be kept, since the disk is full, goes out all
+	// the same. A log goes with its session; the sessions themselves do not outlive the process, and what they leave behind expires
+	// after Lifetime, or 24 h if that has no end. Nil: memory, 1,000 events or 4 MiB of each.
+	Events store.Log
+
+	// Report, if not nil, is told of trouble with Events. It may be called from several goroutines at once.
+	Report func(what string, err error)
 
 	// MaxMessage bounds one body, in bytes. Zero means 4 MiB, negative means no bound. More is answered 413.
 	MaxMessage int64
@@ -132,6 +142,9 @@ func NewHandler(s *mcp.Server, o *Options) *Handler {
 	}
 	if o.Principal != nil {
 		h.endpoint.Caller = h.caller
+	}
+	if o.Events != nil {
+		h.endpoint.Keeper = newEventKeeper(o)
 	}
 	return h
 }
