@@ -386,6 +386,9 @@ func (a *app) verdict(report *orchestrator.Report, id, where string) error {
 	if report.Error != nil {
 		why = report.Error.Error()
 	}
+	if report.State == orchestrator.Cancelled {
+		why = "interrupted; what ran was cancelled at the agents"
+	}
 	fmt.Fprintf(a.stderr, "parley: %s\n", visible(why, 1000))
 	if where != "" {
 		fmt.Fprintf(a.stderr, "parley: parley run show %s tells more\n", id)

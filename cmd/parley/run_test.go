@@ -230,7 +230,7 @@ steps:
 	if ended.Path != "late" || ended.Report.State != orchestrator.Cancelled || ended.Report.Remote == "" || last.Report.State != orchestrator.Cancelled {
 		t.Errorf("it ends with\n%s", strings.Join(lines[len(lines)-2:], "\n"))
 	}
-	if got := stderr.String(); got != "parley: late: cancelled: interrupted\n" {
+	if got := stderr.String(); got != "parley: interrupted; what ran was cancelled at the agents\n" {
 		t.Errorf("stderr is %q", got)
 	}
 	// The agent was told: its run has ended there too.

@@ -391,15 +391,8 @@ func (t *tree) whole() string {
 func (t *tree) fitting() []string {
 	room := max(t.height-1, 3)
 	folded := map[*node]bool{}
+	t.root.fold(folded, 1+t.root.count()-room)
 	rows := t.rows(folded)
-	for len(rows) > room {
-		n := t.root.foldable(folded)
-		if n == nil {
-			break
-		}
-		folded[n] = true
-		rows = t.rows(folded)
-	}
 	if len(rows) <= room {
 		return rows
 	}
@@ -442,20 +435,23 @@ func (n *node) shown() orchestrator.State {
 	return orchestrator.Skipped
 }
 
-// foldable is the first row whose steps are all done and still shown.
-func (n *node) foldable(folded map[*node]bool) *node {
+// fold hides the steps of rows that are done, those furthest in first, until so many rows are gone. It returns how many it hid.
+func (n *node) fold(folded map[*node]bool, most int) (gone int) {
 	for _, child := range n.steps {
-		if len(child.steps) == 0 || folded[child] {
+		if gone >= most {
+			break
+		}
+		if len(child.steps) == 0 {
 			continue
 		}
-		if inner := child.foldable(folded); inner != nil {
-			return inner
-		}
-		if state := child.shown(); state != "" && state != orchestrator.Running {
-			return child
+		inner := child.fold(folded, most-gone)
+		gone += inner
+		if state := child.shown(); gone < most && len(child.steps) > 1 && state != "" && state != orchestrator.Running {
+			folded[child] = true
+			gone += child.count() - inner
 		}
 	}
-	return nil
+	return gone
 }
 
 // rows draws the tree: in columns what, who, how long, and what it says.
