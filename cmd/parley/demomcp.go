@@ -7,6 +7,7 @@ import (
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/internal/demo"
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
@@ -66,13 +67,18 @@ func (a *app) demoTargets(flags *demoFlags) ([]parley.Target, error) {
 	return append(append(targets, forACP...), forA2A...), nil
 }
 
+// maxTasks is how many tasks of MCP are kept.
+const maxTasks = 10_000
+
 // demoMCP makes the demo's services for MCP, which keep their tasks where the agents keep theirs.
-func (a *app) demoMCP(ctx context.Context, flags demoFlags, agents *demoAgents, log *reporter) (_ *demo.MCP, err error) {
+func (a *app) demoMCP(ctx context.Context, flags demoFlags, agents *demoAgents, log *reporter) (*demo.MCP, error) {
 	options := &demo.MCPOptions{Report: log.report}
 	if agents.store != nil {
-		if options.Tasks, err = demo.Tasks(ctx, agents.store); err != nil {
+		tasks := mcp.NewTaskStore(agents.store, maxTasks)
+		if err := tasks.Load(ctx); err != nil {
 			return nil, err
 		}
+		options.Tasks = tasks
 	}
 	if flags.weatherURL != "" {
 		service, err := demo.ParseWeatherURL(flags.weatherURL)
