@@ -147,7 +147,7 @@ func (l *link) describeJSONRPC(ctx context.Context, d *description) {
 			v.Result = r.Schema
 		}
 		for _, e := range m.Errors {
-			v.Errors = append(v.Errors, errorView{int64(e.Code), e.Message})
+			v.Errors = append(v.Errors, errorView{e.Code, e.Message})
 		}
 		for _, x := range m.Examples {
 			v.Examples = append(v.Examples, exampleOfPair(m, params, &x))

@@ -33,7 +33,7 @@ func TestLint(t *testing.T) {
 		{"by name", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":{"minuend":1,"subtrahend":-2}}`, "request", "/params/subtrahend", "less than 0", `-2`},
 		{"one is missing", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42]}`, "request", "/params", `lacks "subtrahend"`, `[42]`},
 		{"too many", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[1,2,3]}`, "request", "/params", "has 3 items", ""},
-		{"an unknown method", `{"jsonrpc":"2.0","id":1,"method":"substract"}`, "request", "/method", `it has "subtract"`, `"substract"`},
+		{"an unknown method", `{"jsonrpc":"2.0","id":1,"method":"subtrakt"}`, "request", "/method", `it has "subtract"`, `"subtrakt"`},
 		{"reserved", `{"jsonrpc":"2.0","id":1,"method":"rpc.mine"}`, "request", "/method", "reserved", ""},
 		{"an empty batch", `[]`, "batch", "", "empty batch", ""},
 		{"a bad member", `[{"jsonrpc":"2.0","method":"subtract","params":[1,2]},{"foo":"boo"}]`, "batch", "/1", "no \"jsonrpc\"", `{"foo":"boo"}`},

@@ -378,18 +378,19 @@ func TestALongSessionOpensFast(t *testing.T) {
 	b := open(t, &playground.Options{})
 	best := time.Hour
 	for i := range 3 { // other work on the machine is none of ours
-		begin := time.Now()
+		begin, used := time.Now(), spent()
 		status, _, text := b.do(http.MethodPost, "/session/open", "application/x-ndjson", file.String(), nil)
 		log := fmt.Sprintf("s%d", i+1)
 		if status != 200 || !strings.Contains(text, `"log":"`+log+`"`) {
 			t.Fatalf("%d %s", status, text)
 		}
 		b.call("follow", obj{"log": log}, nil) // all rows go over the wire to the page
-		if best = min(best, time.Since(begin)); best <= limit {
+		t.Logf("%v by the clock", time.Since(begin))
+		if best = min(best, spent()-used); best <= limit {
 			break
 		}
 	}
-	t.Logf("%d messages, %d MiB: %v", messages, file.Len()>>20, best)
+	t.Logf("%d messages, %d MiB: %v of processor time, both ends", messages, file.Len()>>20, best)
 	if best > limit {
 		t.Errorf("it took %v, want at most %v", best, limit)
 	}

@@ -90,19 +90,53 @@ func (p *Playground) remember(s sent) {
 	}
 }
 
+// shrugTime is how long a server may think about bytes that are no message before nobody expects an answer.
+const shrugTime = 3 * time.Second
+
 // await returns the row of the answer to what was sent, "" if there will be none.
 func (p *Playground) await(ctx context.Context, ref capture.Ref) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitTime)
 	defer cancel()
+	shrug := time.Now().Add(shrugTime)
 	for {
 		rev := p.rec.Rev()
-		if row, ok := p.rec.Row(ref); ok && row.State != capture.StateWaiting {
+		row, ok := p.rec.Row(ref)
+		if ok && (!row.Answer.IsZero() && row.State != capture.StateWaiting || !p.mayBeAnswered(&row)) {
 			return row.Answer.String(), nil
 		}
-		if err := p.rec.Wait(ctx, rev); err != nil {
+		wait := ctx
+		if ok && row.State == "" { // no message, or a batch of notifications: most servers say something
+			var stop context.CancelFunc
+			wait, stop = context.WithDeadline(ctx, shrug)
+			defer stop()
+		}
+		if err := p.rec.Wait(wait, rev); err != nil {
+			if ctx.Err() == nil && wait != ctx {
+				return "", nil
+			}
 			return "", unavailable("no response to #%v in %v", ref, waitTime)
 		}
 	}
+}
+
+// mayBeAnswered reports whether there may still be an answer to a row.
+func (p *Playground) mayBeAnswered(row *capture.Row) bool {
+	switch {
+	case row.Kind == capture.RowNotification, row.Kind == capture.RowResult, row.Kind == capture.RowError:
+		return false
+	case row.State == capture.StateWaiting:
+		return true
+	case row.State != "":
+		return false
+	case row.Exchange == 0:
+		return true
+	}
+	for _, x := range p.rec.Rows(capture.Ref{Seq: row.Ref.Seq - 1}, 1) { // the exchange begins just before its first payload
+		if x.Kind == capture.RowHTTP && x.Exchange == row.Exchange {
+			return x.State == capture.StateWaiting
+		}
+	}
+	return true
 }
 
 type refParams struct {

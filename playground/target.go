@@ -1,7 +1,6 @@
 package playground
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -74,14 +73,13 @@ const (
 // A target is what is known of a Target now. Its fields are guarded by Playground.mu.
 type target struct {
 	Target
-	state    string
-	since    time.Time
-	why      string
-	link     *link
-	auto     []string
-	roots    []jsonrpc.Raw
-	known    *description
-	stopping context.CancelFunc // of an opening
+	state string
+	since time.Time
+	why   string
+	link  *link
+	auto  []string
+	roots []jsonrpc.Raw
+	known *description
 }
 
 // defaultAuto is answered without asking anybody.

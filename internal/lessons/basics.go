@@ -103,7 +103,7 @@ func errors() playground.Lesson {
 			{ID: "invalid", Label: "-32600", Title: "JSON, but no request", Hint: "Leave out jsonrpc.",
 				Way: `{"id": 2, "method": "sum"}`, Check: failed(-32600)},
 			{ID: "method", Label: "-32601", Title: "No such method", Hint: "Misspell one.",
-				Way: `{"jsonrpc": "2.0", "id": 3, "method": "substract", "params": [42, 23]}`, Check: failed(-32601)},
+				Way: `{"jsonrpc": "2.0", "id": 3, "method": "subtrakt", "params": [42, 23]}`, Check: failed(-32601)},
 			{ID: "params", Label: "-32602", Title: "Wrong params", Hint: "`subtract` wants two numbers. Give it one, three, or a word.",
 				Way: `{"jsonrpc": "2.0", "id": 4, "method": "subtract", "params": [42, "23"]}`, Check: failed(-32602)},
 			{ID: "internal", Label: "-32603", Title: "The server broke", Hint: "The method `panic` does what its name says.",

@@ -135,7 +135,7 @@ func (c *classroom) post(ctx context.Context, body string) *http.Response {
 // follow reads the stream of what is new.
 func (c *classroom) follow() {
 	ctx, cancel := context.WithCancel(context.Background())
-	answer := c.post(ctx, `{"jsonrpc":"2.0","id":1,"method":"follow"}`)
+	answer := c.post(ctx, `{"jsonrpc":"2.0","id":1,"method":"follow"}`) //nolint:bodyclose // the goroutine below does it
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
