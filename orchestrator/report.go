@@ -8,6 +8,7 @@ import (
 
 	"github.com/da1ed7bb/parley/agent"
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp"
 	"github.com/da1ed7bb/parley/store"
 )
 
@@ -146,7 +147,7 @@ func failure(ctx context.Context, err error) (State, *StepError) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded): // jsonrpc.ErrTimeout too
 		return TimedOut, &StepError{Kind: KindTimeout, Text: err.Error()}
-	case errors.Is(err, agent.ErrNoAnswer), errors.Is(err, agent.ErrLater):
+	case errors.Is(err, agent.ErrNoAnswer), errors.Is(err, agent.ErrLater), errors.Is(err, mcp.ErrTooManyRounds):
 		return Failed, &StepError{Kind: KindQuestion, Text: err.Error()}
 	case errors.Is(err, agent.ErrCancelled):
 		return Failed, &StepError{Kind: KindCancelled, Text: "the agent cancelled it"}

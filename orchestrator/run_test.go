@@ -168,10 +168,30 @@ func TestRefused(t *testing.T) {
 	for _, text := range []string{
 		"steps: [{agent: here, prompt: p}, {agent: away, prompt: p}]",
 		"steps: [{agent: here, prompt: p}, {skill: knitting, prompt: p}]",
+		"steps: [{agent: here, prompt: p}, {tool: away/find, args: {}}]",
+		"steps: [{agent: here, prompt: p}, {call: away/sum, args: [1]}]",
+		"steps: [{agent: here, prompt: p}, {loop: [{agent: here, prompt: p}]}]",
+		"steps: [{agent: here, prompt: p}, {agent: here, prompt: '{{ x }}'}]",
+		"steps: [{agent: here, prompt: p}, {parallel: [{id: a, agent: here, prompt: '{{ b }}'}, {id: b, agent: here, prompt: '{{ a }}'}]}]",
 	} {
-		_, err := r.Run(t.Context(), plan(t, text), nil)
-		if bad, ok := errors.AsType[*PlanError](err); !ok || bad.Problems[0].Line != 1 || bad.Problems[0].Column < 40 {
+		p, err := ParsePlan("", []byte(text)) // who is in the team is known to the run alone
+		if err == nil {
+			_, err = r.Run(t.Context(), p, nil)
+		}
+		if bad, ok := errors.AsType[*PlanError](err); !ok || bad.Problems[0].Line != 1 || bad.Problems[0].Column < 36 {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+	once := []Step{{Agent: "here", Prompt: "p"}}
+	for name, p := range map[string]*Plan{ // made in Go: there is no line, and it is refused all the same
+		"agent":    {Steps: append(once, Step{Agent: "away", Prompt: "p"})},
+		"loop":     {Steps: append(once, Step{Loop: once})},
+		"template": {Steps: append(once, Step{Agent: "here", Prompt: "{{ x }}"})},
+		"cycle":    {Steps: append(once, Step{Parallel: []Step{{ID: "a", Agent: "here", Prompt: "p", After: []string{"b"}}, {ID: "b", Agent: "here", Prompt: "p", After: []string{"a"}}}})},
+	} {
+		_, err := r.Run(t.Context(), p, nil)
+		if _, ok := errors.AsType[*PlanError](err); !ok {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if ran {
