@@ -30,6 +30,8 @@ import (
 // DialOptions tune Dial. The zero value is ready for use.
 type DialOptions struct {
 	// Dialer opens what is no child process: its TLS, Token, Header and limits are used for all members. Nil means the zero Dialer.
+	// Calls of plain methods have the time of their steps alone, unless its Limits have a CallTime. What such a peer calls goes to its Back,
+	// but for [MethodAsk].
 	Dialer *parley.Dialer
 
 	// Timeout bounds the opening of each member, its handshake included. Zero means 30 s.

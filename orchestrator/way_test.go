@@ -293,7 +293,7 @@ func TestReconnects(t *testing.T) {
 		for i, wait := range []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second} {
 			time.Sleep(wait - 1)
 			call(refused, i+1)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			call(refused, i+2)
 		}
 		time.Sleep(2 * time.Second)
