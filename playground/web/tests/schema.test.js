@@ -1,7 +1,7 @@
 // Forms from schemas: a value to begin with, and no silent change of what was typed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choices, fields, hint, sample, written } from "../src/lib/schema.js";
+import { choices, fields, hint, misfits, sample, written } from "../src/lib/schema.js";
 
 test("a sample has what is required and no more", () => {
   const schema = { type: "object", properties: { name: { type: "string" }, guests: { type: "integer", minimum: 2 }, time: { type: "string" }, where: { $ref: "#/$defs/place" } }, required: ["name", "guests", "where"], $defs: { place: { enum: ["in", "out"] } } };
@@ -34,4 +34,13 @@ test("what is typed goes out as typed", () => {
   assert.equal(written("twelve", "integer"), '"twelve"');
   assert.equal(written("23", "string"), '"23"');
   assert.equal(written("[1, 2", "array"), '"[1, 2"');
+});
+
+test("misfits say what an answer lacks", () => {
+  const schema = { type: "object", properties: { time: { type: "string", oneOf: [{ const: "20:15" }] }, name: { type: "string", title: "Name", minLength: 2, maxLength: 4 }, guests: { type: "integer", minimum: 1, maximum: 12 } }, required: ["time", "name"] };
+  assert.deepEqual(misfits(schema, { time: "20:15", name: "Ada", guests: 3 }), []);
+  assert.deepEqual(misfits(schema, { time: "19:00", name: "" }), ["time is none of the choices.", "Name is shorter than 2 characters."]);
+  assert.deepEqual(misfits(schema, { guests: 13 }), ["time is missing.", "Name is missing.", "guests is more than 12."]);
+  assert.deepEqual(misfits(schema, { time: "20:15", name: "Adele", guests: 1.5 }), ["Name is longer than 4 characters.", "guests is no integer."]);
+  assert.deepEqual(misfits(schema, null).length, 2);
 });

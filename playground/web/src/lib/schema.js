@@ -83,3 +83,27 @@ export function written(text, type) {
     return JSON.stringify(text);
   }
 }
+
+// misfits are sentences about what a value lacks of a flat schema, such as a question's form has.
+export function misfits(schema, value) {
+  const out = [];
+  const object = value && typeof value === "object" && !Array.isArray(value) ? value : {};
+  for (const f of fields(schema)) {
+    const name = f.schema.title ?? f.name;
+    const v = object[f.name];
+    const s = f.schema;
+    if (v === undefined) {
+      if (f.required) out.push(name + " is missing.");
+      continue;
+    }
+    const type = typeOf(s);
+    const is = Array.isArray(v) ? "array" : v === null ? "null" : typeof v;
+    if (type && type !== is && !(type === "integer" && Number.isInteger(v)) && !(is === "number" && type === "number")) out.push(name + " is no " + type + ".");
+    else if (is === "string" && [...v].length < (s.minLength ?? 0)) out.push(name + " is shorter than " + s.minLength + " characters.");
+    else if (is === "string" && [...v].length > (s.maxLength ?? Infinity)) out.push(name + " is longer than " + s.maxLength + " characters.");
+    else if (is === "number" && v < (s.minimum ?? -Infinity)) out.push(name + " is less than " + s.minimum + ".");
+    else if (is === "number" && v > (s.maximum ?? Infinity)) out.push(name + " is more than " + s.maximum + ".");
+    else if (choices(s) && !choices(s).some((c) => c.value === v)) out.push(name + " is none of the choices.");
+  }
+  return out;
+}
