@@ -212,8 +212,10 @@ func (t *tapping) relay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := (&parley.Listener{InsecureNoAuth: t.flags.insecure}).Admit(ctx, at); err != nil {
-		return err
+	if at.Scheme != "unix" { // whose file says who may come
+		if err := (&parley.Listener{InsecureNoAuth: t.flags.insecure}).Admit(ctx, at); err != nil {
+			return err
+		}
 	}
 	l, err := listenRaw(ctx, at)
 	if err != nil {
@@ -334,7 +336,11 @@ func listenRaw(ctx context.Context, t parley.Target) (net.Listener, error) {
 		}
 		return l, err
 	}
-	if c, err := net.DialTimeout("unix", t.Address, time.Second); err == nil {
+	if info, err := os.Lstat(t.Address); err == nil && info.Mode()&os.ModeSocket == 0 {
+		return nil, usagef("--listen %s: there is a file that is no socket", t)
+	}
+	there := net.Dialer{Timeout: time.Second}
+	if c, err := there.DialContext(ctx, "unix", t.Address); err == nil {
 		_ = c.Close() // it was to see whether somebody is there
 		return nil, fmt.Errorf("%w: %s", parley.ErrAddressInUse, t)
 	}
@@ -342,7 +348,7 @@ func listenRaw(ctx context.Context, t parley.Target) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // empty by then
 	l, err := config.Listen(ctx, "unix", filepath.Join(dir, "s"))
 	if err != nil {
 		return nil, err
