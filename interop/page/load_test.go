@@ -22,7 +22,7 @@ const (
 	floodTime   = 5 * time.Second
 	inputBound  = 500.0 // ms from a key to the next frame, in nineteen of twenty
 	manyRows    = 100_000
-	manyBound   = 10 * time.Second
+	manyBound   = 15 * time.Second
 	weightBound = 350_000 // bytes, all files of the page, gzipped
 	paintBound  = 5_000.0 // ms
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,9 +13,15 @@ import (
 
 // What two programs said to each other that nobody here wrote is shown: who said what, what came of it, and what was odd.
 func TestTappedSession(t *testing.T) {
-	node22 := harness.Need(t, "Node 22", "../mcp/node/node_modules/.bin/node")
-	inspector := harness.Need(t, "the inspector", "../mcp/node/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")
-	everything := harness.Need(t, "the everything server", "../mcp/node/node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+	const (
+		packages   = "../mcp/node"
+		node22     = "node_modules/.bin/node" // the inspector needs a newer Node than the system may have
+		inspector  = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+		everything = "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+	)
+	for _, path := range []string{node22, inspector, everything} {
+		harness.Need(t, "an npm package", filepath.Join(packages, path))
+	}
 	program := os.Getenv("PARLEY_PROGRAM")
 	if program == "" {
 		program = harness.Parley(t)
@@ -22,8 +29,9 @@ func TestTappedSession(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "everything.jsonl")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := harness.Command(ctx, t, []string{node22, inspector, "--cli", "--quiet", "--format", "json", "--protocol-era", "legacy", "--method", "tools/call", "--tool-name", "get-sum", "--tool-arg", "a=2", "b=3",
+	cmd := harness.Command(ctx, t, []string{harness.Need(t, "Node 22", filepath.Join(packages, node22)), inspector, "--cli", "--quiet", "--format", "json", "--protocol-era", "legacy", "--method", "tools/call", "--tool-name", "get-sum", "--tool-arg", "a=2", "b=3",
 		"--", program, "tap", "--record", file, "--", node22, everything, "stdio"})
+	cmd.Dir = packages // so that what is recorded, and drawn, holds no path of this machine
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the inspector: %v\n%s", err, out)
@@ -38,8 +46,11 @@ func TestTappedSession(t *testing.T) {
 	p.row("stderr")
 	p.clickOn(onRow("get-sum"))
 	p.until("the result is not shown", `eyes.all("region", /^Result/).some((e) => /sum of 2 and 3/i.test(e.textContent))`)
-	if broken := ask[bool](p, `!!eyes.first("button", /broken/)`); broken {
-		t.Error("a rule is said to be broken")
+	for _, r := range p.rows() {
+		// The inspector may be gone before it answers the server's question, and that is told.
+		if strings.Contains(r.Text, "broken") && !strings.Contains(r.Text, "roots/list") {
+			t.Errorf("a rule is said to be broken: %s", r.Text)
+		}
 	}
 	p.guideImage("tapped")
 	p.judgeBoth("tapped")

@@ -66,7 +66,7 @@ func TestFilter(t *testing.T) {
 	p.until("what is excluded is shown", `eyes.rows().length > 0 && !eyes.rows().some((r) => /subtract/.test(r.text))`)
 	p.key("Esc")
 	p.click("combobox", "Filter messages")
-	p.write("text:no-such-thing-anywhere")
+	p.write("no-such-thing-anywhere")
 	p.key("Enter")
 	p.says("Nothing matches.")
 	p.click("button", "/^Clear the filter/")
