@@ -99,7 +99,7 @@ func serveDemo(t *testing.T, text string) parley.Target {
 	service, tools := demo.New("test"), demo.NewMCP("test", nil)
 	t.Cleanup(tools.Close)
 	l := &parley.Listener{Handler: service.Handler(), Mode: service.Mux.Mode}
-	addMCP(l, tools)
+	addMCP(l, tools, nil)
 	agents, err := (&app{}).demoAgents(t.Context(), agentFlags{}, false, &reporter{w: t.Output()})
 	if err == nil {
 		err = agents.add(l, agentFlags{})

@@ -116,7 +116,7 @@ func (a *app) demo(ctx context.Context, flags demoFlags) error {
 	}
 	defer tools.Close()
 	agents.addTools(tools.Server)
-	if converse := addMCP(listener, tools); flags.mcp {
+	if converse := addMCP(listener, tools, agents.store); flags.mcp {
 		listener.Converse = converse
 	}
 	page.agents = agents

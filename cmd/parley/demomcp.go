@@ -9,6 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
+	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
 // Where the demo speaks MCP on an HTTP address.
@@ -91,10 +92,14 @@ func (a *app) demoMCP(ctx context.Context, flags demoFlags, agents *demoAgents, 
 }
 
 // addMCP lets the listener speak MCP: at the paths of its http addresses, and on the targets that are marked. What it returns
-// sets up conversations on others.
-func addMCP(l *parley.Listener, tools *demo.MCP) (converse func(*jsonrpc.Conn) func()) {
+// sets up conversations on others. What sessions over HTTP say is kept in events, or in memory if that is nil.
+func addMCP(l *parley.Listener, tools *demo.MCP, events *sqlite.Store) (converse func(*jsonrpc.Conn) func()) {
 	converse = func(conn *jsonrpc.Conn) func() { return tools.Server.Attach(conn).Close }
-	handler := mcphttp.NewHandler(tools.Server, &mcphttp.Options{Unguarded: true, MaxMessage: l.MaxMessage}) // the listener's door stands before it
+	options := &mcphttp.Options{Unguarded: true, MaxMessage: l.MaxMessage, Report: l.Report} // the listener's door stands before it
+	if events != nil {
+		options.Events = events
+	}
+	handler := mcphttp.NewHandler(tools.Server, options)
 	pair := handler.Pair(messagesPath)
 	l.Mounts = map[string]parley.Mount{
 		mcpPath:      {Handler: handler, Converse: converse, Drain: handler.Shutdown},

@@ -19,7 +19,7 @@ func TestListenEndsWithTheServer(t *testing.T) {
 			tools := demo.NewMCP("test", nil)
 			t.Cleanup(tools.Close)
 			l := &parley.Listener{}
-			addMCP(l, tools)
+			addMCP(l, tools, nil)
 			target, err := parley.ParseTarget("http://127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
