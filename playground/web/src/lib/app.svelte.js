@@ -202,15 +202,19 @@ function taken(name, id) {
 const mine = new Set(); // calls of this page that wait
 
 let stirring = false;
+let stirred = 0;
 function stir() {
   if (stirring) return;
   stirring = true;
   const go = () => {
     stirring = false;
+    stirred = performance.now();
     app.now = Date.now();
     app.tick++;
   };
-  if (log().nodes.size > 20_000) setTimeout(go, 120);
+  // A fast wire is drawn eight times a second, so that keys are not kept waiting.
+  const wait = (log().nodes.size > 1000 ? 125 : 40) - (performance.now() - stirred);
+  if (wait > 0) setTimeout(go, wait);
   else requestAnimationFrame(go);
 }
 export const redraw = stir;
