@@ -62,7 +62,13 @@ func (p *tab) guideImage(name string) {
 	}
 }
 
-// shrink writes a PNG with the 256 colours that are used most, which is a third of the size: a page has few colours, and the
+// near reports whether two colours are at most that far apart.
+func near(a, b color.RGBA, apart int) bool {
+	r, g, l := int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B)
+	return r*r+g*g+l*l <= apart*apart
+}
+
+// shrink writes a PNG with 256 of its colours, which is a third of the size: a page has few colours, and the
 // others are shades at the edges of letters.
 func shrink(picture []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(picture))
@@ -84,9 +90,14 @@ func shrink(picture []byte) ([]byte, error) {
 	slices.SortFunc(used, func(a, b color.RGBA) int {
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B))
 	})
+	// First those that are far from each other, so that a little red stays red; then what is left, by use.
 	palette := make(color.Palette, 0, 256)
-	for _, c := range used[:min(256, len(used))] {
-		palette = append(palette, c)
+	for _, apart := range []int{40, 20, 10, 0} {
+		for _, c := range used {
+			if len(palette) < 256 && !slices.ContainsFunc(palette, func(p color.Color) bool { return near(c, p.(color.RGBA), apart) }) {
+				palette = append(palette, c)
+			}
+		}
 	}
 	nearest := make(map[color.RGBA]uint8, len(used))
 	for _, c := range used {
@@ -107,8 +118,9 @@ func shrink(picture []byte) ([]byte, error) {
 func TestShrink(t *testing.T) {
 	full := image.NewRGBA(image.Rect(0, 0, 64, 64))
 	for i := range 64 * 64 {
-		full.Set(i%64, i/64, color.RGBA{uint8(i), uint8(i >> 4), 7, 255})
+		full.Set(i%64, i/64, color.RGBA{7, uint8(i), uint8(i >> 4), 255})
 	}
+	full.Set(0, 63, color.RGBA{255, 0, 7, 255})
 	var b bytes.Buffer
 	if err := png.Encode(&b, full); err != nil {
 		t.Fatal(err)
@@ -126,5 +138,8 @@ func TestShrink(t *testing.T) {
 	}
 	if p, ok := back.(*image.Paletted); !ok || len(p.Palette) != 256 {
 		t.Errorf("it is %T, want 256 colours", back)
+	}
+	if r, g, _, _ := back.At(0, 63).RGBA(); r>>8 < 240 || g>>8 > 20 {
+		t.Errorf("the one red pixel is %v now", back.At(0, 63))
 	}
 }
