@@ -261,7 +261,7 @@ func (t *runningTask) finish(result *ToolResult, err error) {
 					task.Status = TaskFailed
 				}
 			}
-		case errors.Is(err, jsonrpc.ErrClosed) && t.keeper.ctx.Err() != nil:
+		case t.keeper.ctx.Err() != nil && (errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, jsonrpc.ErrCancelled)):
 			task.Status, task.StatusMessage, task.Error = TaskFailed, errTaskStopped.Message, errTaskStopped
 		case errors.As(err, &e):
 			task.Status, task.StatusMessage, task.Error = TaskFailed, e.Message, e

@@ -328,3 +328,17 @@ func TestTasksOnFullDisk(t *testing.T) {
 		is(err, jsonrpc.CodeBusy, "busy") // two were all
 	})
 }
+
+// A server that closes says so to those who ask later.
+func TestTasksOfAServerThatCloses(t *testing.T) {
+	eachTasks(t, func(t *testing.T, v mcp.Version) {
+		tasks := mcp.NewTaskStore(store.NewMemory(store.Limits{}), 100)
+		s := worker(t, &mcp.ServerOptions{Tasks: tasks, Principal: func(context.Context) string { return "ada" }, Report: func(string, error) {}},
+			make(chan struct{}), make(chan error, 9))
+		id := openUnder(t, connect(t, s, answering(), v))
+		s.Close()
+		if task, err := tasks.Get(t.Context(), "principal ada", id); err != nil || task.Status != mcp.TaskFailed || task.StatusMessage != "The server was stopped during the task." {
+			t.Errorf("got %+v, %v", task, err)
+		}
+	})
+}
