@@ -203,17 +203,19 @@ const mine = new Set(); // calls of this page that wait
 
 let stirring = false;
 let stirred = 0;
+let cost = 0; // of the last drawing: three quarters of the time are for all else
 function stir() {
   if (stirring) return;
   stirring = true;
   const go = () => {
     stirring = false;
-    stirred = performance.now();
+    const begun = (stirred = performance.now());
+    setTimeout(() => (cost = performance.now() - begun));
     app.now = Date.now();
     app.tick++;
   };
   // A fast wire is drawn eight times a second, so that keys are not kept waiting.
-  const wait = (log().nodes.size > 1000 ? 125 : 40) - (performance.now() - stirred);
+  const wait = Math.min(1000, Math.max(log().nodes.size > 1000 ? 125 : 40, 4 * cost)) - (performance.now() - stirred);
   if (wait > 0) setTimeout(go, wait);
   else requestAnimationFrame(go);
 }
