@@ -11,7 +11,7 @@ func TestLesson(t *testing.T) {
 	for i, text := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42`,
 		`{"jsonrpc":"2.0","id":1,"params":[42,23]}`,
-		`{"jsonrpc":"2.0","id":3,"method":"substract","params":[42,23]}`,
+		`{"jsonrpc":"2.0","id":3,"method":"minus","params":[42,23]}`,
 		`{"jsonrpc":"2.0","id":4,"method":"subtract","params":["a","b"]}`,
 		`{"jsonrpc":"2.0","id":5,"method":"panic"}`,
 		`{"jsonrpc":"2.0","id":6,"method":"fail","params":{"code":7,"message":"full"}}`,

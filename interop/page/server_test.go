@@ -133,7 +133,7 @@ func listenHTTP(t *testing.T) *raw {
 	s := &raw{changed: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		s.Write(body)
+		_, _ = s.Write(body) // into memory
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}`)
 	}))
