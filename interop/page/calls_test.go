@@ -94,10 +94,16 @@ func TestCancel(t *testing.T) {
 	p.click("button", "Cancel")
 	p.until("the call still waits", `eyes.rows().some((r) => /sleep/.test(r.text)) && !eyes.rows().some((r) => /sleep .*waiting/.test(r.text))`)
 
-	server := listen(t, func(request) []string { return nil })
+	server := listen(t, func(r request) []string {
+		if r.Method == "sleep" {
+			return nil
+		}
+		return refuse(r)
+	})
 	u.open(t, server.address)
 	p.visit(u.at(draftLink(server.address, `{"jsonrpc":"2.0","id":"long","method":"sleep"}`)))
 	p.see("region", "Composer")
+	p.row("rpc.discover .*-32601")
 	p.key("Ctrl+Enter")
 	p.click("button", "Cancel")
 	server.gets(t, []byte(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"long"}}`+"\n"))
