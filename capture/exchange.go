@@ -61,7 +61,11 @@ func (b *Book) end(e *Event) {
 	if x.row.Code >= 400 {
 		x.row.State = StateFailed
 	}
-	if e.Text != "" {
+	gaveUp := e.Text == ErrGaveUp.Error()
+	switch {
+	case gaveUp:
+		x.row.State, x.row.Brief = StateCancelled, e.Text
+	case e.Text != "":
 		x.row.State, x.row.Brief = StateUnanswered, e.Text
 	}
 	b.emit(x.row)
@@ -77,6 +81,8 @@ func (b *Book) end(e *Event) {
 			c.row.State, c.row.Took, c.row.Brief = StateFailed, x.row.Took, fmt.Sprintf("HTTP %d %s", x.row.Code, http.StatusText(int(x.row.Code)))
 		case x.row.Code == http.StatusAccepted || x.row.Session != "" && e.Text == "" || c.cancelled:
 			continue // the answer comes on another stream
+		case gaveUp:
+			c.row.State, c.row.Took = StateCancelled, x.row.Took
 		case !c.junk:
 			c.row.State, c.row.Took = StateUnanswered, x.row.Took
 			c.row.Findings = append(c.row.Findings, Finding{Rule: "unanswered", Text: "the exchange ended without an answer"})

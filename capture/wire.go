@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -123,7 +124,10 @@ func (x *Exchange) Junk(d Dir, data []byte, what string) {
 	x.w.r.Add(Event{Kind: KindJunk, Dir: d, Conn: x.w.conn, Exchange: x.id, Data: data, Text: what})
 }
 
-// End records the end of the response; err is nil for a clean end. Only the first call counts.
+// ErrGaveUp ends an exchange whose client did not want the answer any more: its calls are cancelled, and no rule is broken.
+var ErrGaveUp = errors.New("cancelled by the client")
+
+// End records the end of the response; err is nil for a clean end, and [ErrGaveUp] when its client ended it. Only the first call counts.
 func (x *Exchange) End(err error) {
 	if x.ended.Swap(true) {
 		return

@@ -201,8 +201,8 @@ func (h *post) exchange(l *link, r *http.Request, x *capture.Exchange) (status i
 	defer func() {
 		if err != nil && h.ctx.Err() != nil {
 			err = errors.New("closed by us")
-		} else if errors.Is(err, context.Canceled) {
-			err = errors.New("cancelled by us")
+		} else if err != nil && r.Context().Err() != nil {
+			err = capture.ErrGaveUp
 		}
 		x.End(err)
 	}()
