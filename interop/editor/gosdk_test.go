@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -21,7 +20,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 // goAgent is coder/acp-go-sdk as an agent: the tour, without elicitation.
 type goAgent struct {
