@@ -28,7 +28,8 @@ func (p *Playground) follow(ctx context.Context, page jsonrpc.Peer, in followPar
 		next, err := p.followRows(ctx, page, log, name, in.Since)
 		return followResult{next}, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	open := ctx
+	ctx, cancel := context.WithCancel(open)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
 	done := make(chan struct{})
@@ -40,8 +41,8 @@ func (p *Playground) follow(ctx context.Context, page jsonrpc.Peer, in followPar
 	next, err := p.followRows(ctx, page, log, name, in.Since)
 	cancel()
 	<-done
-	if p.ctx.Err() != nil {
-		err = nil // the program ends
+	if p.ctx.Err() != nil || open.Err() != nil {
+		err = nil // the program ends, or the page has gone
 	}
 	return followResult{next}, err
 }
