@@ -29,6 +29,7 @@ type tapFlags struct {
 	framing        string
 	record         string
 	follow         bool
+	ui             bool
 	filter         string
 	colour         string
 	keepHost       bool
@@ -79,6 +80,7 @@ func (a *app) tapCommand() *cobra.Command {
   parley tap --record session.jsonl -- my-mcp-server --stdio     put this where the host has the server's command
   parley tap --target http://127.0.0.1:3000/mcp --listen :4000   and point the client to port 4000
   parley tap --target tcp://127.0.0.1:3001 --filter 'method:sum' only what matters
+  parley tap --ui --target http://127.0.0.1:3000/mcp             watch it on the page
 
 Bytes pass as they come, whatever they are; what is recorded is a copy. Exit code, signals, stderr and the end of input pass as well.
 Of HTTP one thing is changed: a Host header that names the tap names the server instead; --keep-host leaves it. Passwords, tokens and cookies are
@@ -90,7 +92,8 @@ left out of the recording.`,
 	f.StringVar(&flags.target, "target", "", "`TARGET` of the server: http, https, ws, wss, tcp, tls or unix")
 	f.StringVarP(&flags.listen, "listen", "l", "", "`TARGET` where clients come; any free port if it is left out")
 	f.StringVarP(&flags.record, "record", "r", "", "write what passes to `FILE`, one JSON object per line")
-	f.BoolVarP(&flags.follow, "follow", "f", false, "show what passes on stderr; so it is without --record")
+	f.BoolVarP(&flags.follow, "follow", "f", false, "show what passes on stderr; so it is without --record and --ui")
+	f.BoolVar(&flags.ui, "ui", false, "show what passes on the page, whose address is printed on stderr; it is there as long as the tap")
 	f.StringVar(&flags.filter, "filter", "", "show only what matches `TERMS`, such as 'method:tools/* -kind:notification duration:>500ms'")
 	f.StringVar(&flags.framing, "framing", "", "`HOW` messages are kept apart on a stream of bytes: line or header; it is found out if left out")
 	f.StringVar(&flags.colour, "color", "auto", "colours with --follow: auto, always or never (`WHEN`)")
@@ -130,18 +133,24 @@ func (a *app) tap(ctx context.Context, flags tapFlags) (err error) {
 	default:
 		return usagef("--framing is line or header, not %q", flags.framing)
 	}
-	if t.rec, err = a.recorder(flags.record, flags.hide); err != nil {
+	var end func() error
+	if flags.ui {
+		t.rec, end, err = a.tapPage(ctx, flags)
+	} else if t.rec, err = a.recorder(flags.record, flags.hide); err == nil {
+		end = t.rec.Close
+	}
+	if err != nil {
 		return err
 	}
 	defer func() {
-		if closing := t.rec.Close(); err == nil && closing != nil {
+		if closing := end(); err == nil && closing != nil {
 			err = closing
 		}
 		if t.show != nil {
 			t.show()
 		}
 	}()
-	if flags.follow || flags.record == "" || flags.filter != "" {
+	if flags.follow || flags.record == "" && !flags.ui || flags.filter != "" {
 		if t.show, err = a.follow(t.rec, flags.filter, flags.colour); err != nil {
 			return err
 		}
