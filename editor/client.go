@@ -72,8 +72,9 @@ type Client struct {
 
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*conversation
-	opening  int           // calls that will name a new session
-	opened   chan struct{} // closed and replaced when one of those is over
+	early    map[string]int // updates by session that were read and not counted, and which the Handler has not had yet
+	opening  int            // calls that will name a new session
+	opened   chan struct{}  // closed and replaced when one of those is over
 }
 
 // A conversation is what a client keeps of a session: which of its calls takes the updates, and how many it has taken.

@@ -21,7 +21,9 @@ func (c *Client) handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	}
 	switch req.Method {
 	case NotifyUpdate:
-		c.awaitSession(ctx, sessionOf(req.Params))
+		sessionID := sessionOf(req.Params)
+		defer c.passedBy(sessionID)
+		c.awaitSession(ctx, sessionID)
 		return nil, c.hand(req, nil)
 	case NotifyElicitationDone:
 		var in ElicitDoneParams

@@ -207,10 +207,33 @@ func (c *Client) related(req *jsonrpc.Request) (jsonrpc.ID, bool) {
 	defer c.mu.Unlock()
 	v := c.sessions[sessionID]
 	if v == nil || v.id.IsZero() {
+		if c.early == nil {
+			c.early = map[string]int{}
+		}
+		c.early[sessionID]++
 		return jsonrpc.ID{}, false
 	}
 	v.seen++
 	return v.id, true
+}
+
+// passedBy counts an update that the Handler got. It is one that related has counted if the call was not in the table yet, as for what an
+// agent says of a new session while the first prompt goes out; those that came before are told by early, which are handled first.
+func (c *Client) passedBy(sessionID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.early[sessionID]; n > 1 {
+		c.early[sessionID] = n - 1
+		return
+	} else if n == 1 {
+		delete(c.early, sessionID)
+		return
+	}
+	if v := c.sessions[sessionID]; v != nil && !v.id.IsZero() {
+		v.taken++
+		close(v.news)
+		v.news = make(chan struct{})
+	}
 }
 
 // sessionOf returns the sessionId of params, which mostly comes first.
