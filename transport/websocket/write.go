@@ -178,7 +178,7 @@ type control struct {
 // alone (RFC 6455, section 5.5.3).
 const maxControls = 32
 
-// queue has c written soon, by whoever writes next. The reader never writes itself: two readers that
+// queue has c written soon, by whoever writes next. The reader does not: two readers that
 // wait for each other's sockets would never read again.
 func (t *Transport) queue(c control) {
 	t.mu.Lock()
