@@ -97,14 +97,6 @@ func (r *ToolResult) Text() string {
 	return string(out)
 }
 
-// CallToolParams are the params of tools/call.
-type CallToolParams struct {
-	Name      string        `json:"name"`
-	Arguments any           `json:"arguments,omitzero"` // an object, or nil
-	Task      *TaskMetadata `json:"task,omitzero"`      // 2025-11-25
-	Meta      Meta          `json:"_meta,omitzero"`
-}
-
 // ListToolsResult is one page of tools.
 type ListToolsResult struct {
 	Tools      []Tool  `json:"tools"`
