@@ -72,6 +72,7 @@ type helloResult struct {
 	Limits    helloLimits    `json:"limits"`
 	Keys      []string       `json:"keys"`
 	Folder    string         `json:"folder"`
+	Tap       *Tap           `json:"tap,omitzero"`
 }
 
 type helloLimits struct {
@@ -90,7 +91,7 @@ func (p *Playground) hello(ctx context.Context, _ none) (helloResult, error) {
 	}
 	h := helloResult{
 		Version: p.options.Version, Targets: p.targetViews(), Questions: p.questionViews(), Lessons: lessons.Lessons, Saved: saved,
-		Found: configs.Found, Logs: logs.Logs, Limits: helloLimits{maxMessage}, Keys: capture.FilterKeys, Folder: p.options.Folder,
+		Found: configs.Found, Logs: logs.Logs, Limits: helloLimits{maxMessage}, Keys: capture.FilterKeys, Folder: p.options.Folder, Tap: p.options.Tap,
 	}
 	if configs.File != "" {
 		h.Config = &configs.ConfigView

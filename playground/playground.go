@@ -34,6 +34,9 @@ type Options struct {
 	// Targets are the servers that the page shows at the beginning, and the only programs that it can start.
 	Targets []Target
 
+	// Tap is what the page stands beside, if others write into its Recorder. Nil: it shows what it does itself.
+	Tap *Tap
+
 	// Lessons are what can be learned.
 	Lessons []Lesson
 
@@ -61,6 +64,13 @@ type Options struct {
 	// Log is told, in one line each, which programs start and end and who was refused at the door. Nil drops it. It is called from
 	// many goroutines.
 	Log func(line string)
+}
+
+// A Tap says what a page shows that stands beside a tap: what two other programs say to each other.
+type Tap struct {
+	Server string `json:"server"`        // the address or the command line of the server
+	At     string `json:"at,omitzero"`   // where clients come; "" for a host that started the tap, on stdin and stdout
+	File   string `json:"file,omitzero"` // where it is recorded, besides memory
 }
 
 // A Playground serves the page. Make it with New. It is safe for concurrent use.

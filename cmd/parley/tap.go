@@ -110,6 +110,11 @@ type tapping struct {
 	framing tap.Framing
 	rec     *capture.Recorder
 	show    func() // ends what follows the recording
+
+	// Of a server that listens elsewhere.
+	server, at parley.Target // where it is, and where clients come
+	relay      *tap.Relay
+	listener   net.Listener
 }
 
 func (a *app) tap(ctx context.Context, flags tapFlags) (err error) {
@@ -133,9 +138,15 @@ func (a *app) tap(ctx context.Context, flags tapFlags) (err error) {
 	default:
 		return usagef("--framing is line or header, not %q", flags.framing)
 	}
+	if !a.hasArgv { // first, since a page that is there should have something to show
+		if err := t.listen(ctx); err != nil {
+			return err
+		}
+		defer t.listener.Close()
+	}
 	var end func() error
 	if flags.ui {
-		t.rec, end, err = a.tapPage(ctx, flags)
+		t.rec, end, err = t.page(ctx)
 	} else if t.rec, err = a.recorder(flags.record, flags.hide); err == nil {
 		end = t.rec.Close
 	}
@@ -158,7 +169,9 @@ func (a *app) tap(ctx context.Context, flags tapFlags) (err error) {
 	if a.hasArgv {
 		return t.child(ctx)
 	}
-	return t.relay(ctx)
+	fmt.Fprintf(a.stderr, "parley: tap for %s at %s\n", t.server, t.at)
+	t.relay.Record = t.rec
+	return t.relay.Serve(ctx, t.listener)
 }
 
 // recorder records to file, or to memory if that is empty, and judges by what is known of all protocols.
@@ -203,13 +216,13 @@ func (t *tapping) child(ctx context.Context) error {
 	return nil
 }
 
-// relay is the tap in front of a server that listens elsewhere.
-func (t *tapping) relay(ctx context.Context) error {
+// listen prepares the tap in front of a server that listens elsewhere, and takes the place where clients come.
+func (t *tapping) listen(ctx context.Context) (err error) {
 	server, err := parley.ParseTarget(t.flags.target)
 	if err != nil {
 		return err
 	}
-	r := &tap.Relay{Record: t.rec, Framing: t.framing, Info: capture.WireInfo{Target: server.String(), Carrier: server.Scheme}}
+	r := &tap.Relay{Framing: t.framing, Info: capture.WireInfo{Target: server.String(), Carrier: server.Scheme}}
 	if server.Framing == stream.Header {
 		r.Framing = tap.Header
 	}
@@ -242,8 +255,8 @@ func (t *tapping) relay(ctx context.Context) error {
 	r.Failed = func(err error) {
 		fmt.Fprintf(t.app.stderr, "parley: %v\n", &dialError{server, err})
 	}
-	fmt.Fprintf(t.app.stderr, "parley: tap for %s at %s\n", server, at)
-	return r.Serve(ctx, l)
+	t.server, t.at, t.relay, t.listener = server, at, r, l
+	return nil
 }
 
 // listenAt is where clients come. It speaks what the server speaks, without TLS: a tap inside of TLS has no certificate.

@@ -3,15 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/da1ed7bb/parley/capture"
-	"github.com/da1ed7bb/parley/internal/lessons"
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// tapPage serves the page beside a tap, which records into it. What it returns last ends the page and waits for that.
-func (a *app) tapPage(ctx context.Context, flags tapFlags) (*capture.Recorder, func() error, error) {
-	redaction, err := flags.hide.redaction(a.getenv)
+// page serves the page beside the tap, which records into it. What it returns last ends the page and waits for that.
+func (t *tapping) page(ctx context.Context) (*capture.Recorder, func() error, error) {
+	a := t.app
+	redaction, err := t.flags.hide.redaction(a.getenv)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -24,13 +25,18 @@ func (a *app) tapPage(ctx context.Context, flags tapFlags) (*capture.Recorder, f
 		return nil, nil, err
 	}
 	o := &playground.Options{
-		Lessons: lessons.All(),
+		Tap:     &playground.Tap{Server: strings.Join(a.argv, " "), File: t.flags.record},
 		Configs: none,
 		Judges:  judges,
 		Version: thisBuild().Version,
 		Log:     none.say,
 	}
-	o.Recording = capture.Options{File: flags.record, Redact: redaction}
+	if !a.hasArgv {
+		o.Tap.Server, o.Tap.At = t.server.String(), t.at.String()
+		// A person who wants to say something, too, does it over a connection of the page's own.
+		o.Targets = []playground.Target{{Name: "@server", Title: "The server behind this tap", Address: t.server.String()}}
+	}
+	o.Recording = capture.Options{File: t.flags.record, Redact: redaction}
 	page, err := playground.New(o)
 	if err != nil {
 		_ = bound.Close() // err says why

@@ -54,6 +54,7 @@ export const app = $state({
   pasted: null, // a config that was dropped: {name, text}
   run: null, // an agent's run
   oauth: null,
+  tap: null, // what this page stands beside: {server, at, file}
 });
 
 export const log = () => logs[app.log] ?? logs.live;
@@ -89,7 +90,7 @@ export async function begin() {
   }
   try {
     const hello = await call("hello");
-    Object.assign(app, { trouble: "", ready: true, version: hello.version ?? "", targets: hello.targets ?? [], questions: hello.questions ?? [], lessons: hello.lessons ?? [], keys: hello.keys ?? [], folder: hello.folder ?? "" });
+    Object.assign(app, { trouble: "", ready: true, version: hello.version ?? "", targets: hello.targets ?? [], questions: hello.questions ?? [], lessons: hello.lessons ?? [], keys: hello.keys ?? [], folder: hello.folder ?? "", tap: hello.tap ?? null });
     app.config = { entries: [], problems: [], found: [], file: "", ...hello.config };
     if (hello.found) app.config.found = hello.found;
   } catch (err) {
