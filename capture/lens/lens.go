@@ -19,7 +19,7 @@ import (
 
 // Judges returns new judges for all protocols. They remember conversations, so each Recorder and each Log needs its own.
 func Judges() []capture.Judge {
-	return []capture.Judge{MCP(), A2A(), Agents(), LSP()}
+	return []capture.Judge{MCP(), A2A(), Agents(), LSP(), Brief()}
 }
 
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))

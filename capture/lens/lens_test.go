@@ -152,6 +152,46 @@ func TestNamesAndTies(t *testing.T) {
 	}
 }
 
+// What came, in a few words.
+func TestBriefs(t *testing.T) {
+	for _, c := range []struct{ result, want string }{
+		{`19`, "19"},
+		{`null`, "null"},
+		{`"hello,\n you"`, `"hello,\n you"`},
+		{`{}`, ""},
+		{`["hello",5]`, `["hello",5]`},
+		{`[` + strings.Repeat(`{"a":1},`, 20) + `{}]`, "21 items"},
+		{`{"a":1,"b":[1,2]}`, `{"a":1,"b":[1,2]}`},
+		{`{"tools":[{"name":"` + strings.Repeat("x", 60) + `"}]}`, "1 tool"},
+		{`{"next":"` + strings.Repeat("x", 60) + `","classes":[{},{}]}`, "2 classes"},
+		{`{"first":"` + strings.Repeat("x", 60) + `","second":[]}`, "first, second"},
+		{`{"capabilities":{"hoverProvider":true,"more":[1,2,3,4,5,6,7]},"serverInfo":{"name":"gopls","version":"v0.20"}}`, "gopls v0.20"},
+		{`[` + strings.Repeat(`1,`, 40_000) + `1]`, ""}, // too long to be looked at
+	} {
+		log, err := capture.Read(strings.NewReader(story([]string{`> {"jsonrpc":"2.0","id":1,"method":"x"}`, `< {"jsonrpc":"2.0","id":1,"result":` + c.result + `}`})), lens.Judges()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, _ := log.Row(capture.Ref{Seq: 2}); r.Brief != c.want {
+			t.Errorf("%.100s: %q, want %q", c.result, r.Brief, c.want)
+		}
+	}
+	log, err := capture.Read(strings.NewReader(story([]string{initialize, initialized,
+		`> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book"}}`,
+		`< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","data":"","mimeType":"image/png"}]}}`,
+		`> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"x:y"}}`,
+		`< {"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"x:y","text":"# Menu\nSoup"}]}}`,
+	})), lens.Judges()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq, want := range map[int64]string{2: "table 2025-11-25", 4: "image", 6: "# Menu Soup"} {
+		if r, _ := log.Row(capture.Ref{Seq: seq}); r.Brief != want {
+			t.Errorf("#%d: %q, want %q", seq, r.Brief, want)
+		}
+	}
+}
+
 func BenchmarkOpen100000(b *testing.B) {
 	lines := []string{initialize, initialized}
 	for i := range 50_000 {

@@ -1,12 +1,15 @@
 package lens
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 )
 
@@ -81,6 +84,9 @@ func (j *mcpJudge) look(l *capture.Look) {
 		return
 	}
 	var p mcpParams
+	if t == nil && !mayBegin(m) {
+		return // the most common case, and decoding costs
+	}
 	decode(m.Params, &p)
 	if t == nil {
 		if !j.recognises(m.Method, &p) {
@@ -110,6 +116,12 @@ func (j *mcpJudge) look(l *capture.Look) {
 	if version != 0 && m.Method != mcp.MethodInitialize {
 		checkParams(l, mcpSchema(version), m.Method)
 	}
+}
+
+// mayBegin reports whether recognises could say yes.
+func mayBegin(m *jsonrpc.Message) bool {
+	return m.Method == mcp.MethodInitialize || slices.Contains(mcpOnly, m.Method) ||
+		bytes.Contains(m.Params, []byte("io.modelcontextprotocol/")) || bytes.IndexByte(m.Params, '\\') >= 0 // escapes may spell it
 }
 
 // recognises reports whether a message begins a conversation of MCP.
@@ -220,8 +232,13 @@ func (j *mcpJudge) response(l *capture.Look, t *mcpTalk) {
 			Name text `json:"name"`
 		} `json:"serverInfo"`
 		Content []struct {
+			Type text `json:"type"`
 			Text text `json:"text"`
 		} `json:"content"`
+		Contents []struct {
+			Text text `json:"text"`
+		} `json:"contents"`
+		Action text `json:"action"`
 	}
 	decode(l.Message.Result, &r)
 	version := mcp.ParseVersion(l.Call.Version)
@@ -242,7 +259,11 @@ func (j *mcpJudge) response(l *capture.Look, t *mcpTalk) {
 			l.Row.Brief = "tool error: " + short(r.Content[0].Text)
 		}
 	case len(r.Content) > 0:
-		l.Row.Brief = short(r.Content[0].Text)
+		l.Row.Brief = short(firstOf(r.Content[0].Text, r.Content[0].Type))
+	case len(r.Contents) > 0:
+		l.Row.Brief = short(r.Contents[0].Text)
+	case r.Action != "": // what a person said to an elicitation
+		l.Row.Brief = short(r.Action)
 	}
 	if version != 0 {
 		l.Row.Version, l.Call.Version = version.String(), version.String()

@@ -104,7 +104,10 @@ func lineOf(r *capture.Row, p palette) string {
 	case capture.RowNotification:
 		note = "notification"
 	case capture.RowResult:
-		note = "ok"
+		note = r.Brief
+		if note == "" {
+			note = "ok"
+		}
 	case capture.RowError:
 		note = fmt.Sprintf("error %d %s", r.Code, r.Brief)
 	case capture.RowBatch:
