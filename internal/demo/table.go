@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -83,12 +84,19 @@ type table struct {
 	bookings []booking // oldest first
 }
 
-// bookingRequest is what book-table takes.
+// bookingRequest is what book-table takes; bookingSchema says so, with examples, so that a form has something to begin with.
 type bookingRequest struct {
-	Restaurant string `json:"restaurant" jsonschema:"the restaurant by name: Zur Linde, Blue Door or Osteria Bella"`
-	Guests     int    `json:"guests" jsonschema:"for how many" mcp:"min=1,max=12"`
-	Time       string `json:"time,omitzero" jsonschema:"when, as 2026-03-14T19:30 or 19:30; today at 19:30 if absent, when every place is full"`
+	Restaurant string `json:"restaurant"`
+	Guests     int    `json:"guests"`
+	Time       string `json:"time,omitzero"`
 }
+
+const restaurantSchema = `"restaurant":{"type":"string","description":"the restaurant by name: Zur Linde, Blue Door or Osteria Bella","examples":["Zur Linde","Blue Door","Osteria Bella"]}`
+
+var bookingSchema = jsonrpc.Raw(`{"type":"object","properties":{` + restaurantSchema + `,` +
+	`"guests":{"type":"integer","description":"for how many","minimum":1,"maximum":12,"examples":[4]},` +
+	`"time":{"type":"string","description":"when, as 2026-03-14T19:30 or 19:30; today at 19:30 if absent, when every place is full","examples":["19:30","18:00"]}},` +
+	`"required":["restaurant","guests"],"additionalProperties":false}`)
 
 // reservationSchema is what book-table answers: without a confirmation nothing was booked.
 var reservationSchema = jsonrpc.Raw(`{"type":"object","properties":{` +
@@ -111,6 +119,7 @@ func addTable(s *mcp.Server) (*table, error) {
 		Title: "Book a table",
 		Description: "Books a table in one of three restaurants. It reports progress. When the time that was asked for is full, it asks the user which of two later tables to take, " +
 			"and for a name; a client that cannot ask gets the free times as an error and may call again.",
+		InputSchema:  bookingSchema,
 		OutputSchema: reservationSchema,
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(false)},
 	}, t.book)
@@ -118,12 +127,14 @@ func addTable(s *mcp.Server) (*table, error) {
 		Name:        "list-tables",
 		Title:       "Free tables",
 		Description: "Lists the tables of a restaurant this evening: when, where, and whether they are free.",
+		InputSchema: whereSchema,
 		Annotations: readsOnly(),
 	}, t.list)
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "read-menu",
 		Title:       "Menu",
 		Description: "Shows the menu of a restaurant, as text and as a link to the resource that holds it.",
+		InputSchema: whereSchema,
 		Annotations: readsOnly(),
 	}, t.menu)
 	mcp.AddTool(s, mcp.Tool{
@@ -256,7 +267,7 @@ func choose(ctx context.Context, r *mcp.Request, place *restaurant, at time.Time
 		return false, mcp.Errorf("%s is full. Free are %s (%s) and %s (%s): call again with one of these times.", want.Time, first, place.Place[0], second, place.Place[1])
 	}
 	if err != nil {
-		return false, err
+		return false, unusable(ctx, err)
 	}
 	var said struct {
 		Time      string `json:"time"`
@@ -271,6 +282,25 @@ func choose(ctx context.Context, r *mcp.Request, place *restaurant, at time.Time
 		want.Place = place.Place[1]
 	}
 	return true, nil
+}
+
+// misfit is how a validator says what is wrong with an answer, or with a member of it.
+var misfit = regexp.MustCompile(`(?:validating root: (?:validating /properties/([^:]+): )?|(unknown action ))(.*)`)
+
+// unusable tells the caller why the user's answer cannot be used, so that it can be mended. An error that is no such answer stays as it is.
+func unusable(ctx context.Context, err error) error {
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return mcp.Errorf("Nothing was booked: the question was answered with error %d, %s.", refused.Code, refused.Message)
+	}
+	m := misfit.FindStringSubmatch(err.Error())
+	if ctx.Err() != nil || m == nil {
+		return err
+	}
+	reason := m[2] + m[3]
+	if m[1] != "" {
+		reason = m[1] + ": " + reason
+	}
+	return mcp.Errorf("Nothing was booked: the answer does not fit the form: %s.", reason)
 }
 
 // tableForm is the question. Choices with titles are written as the revision of the client has them.
@@ -327,8 +357,10 @@ func (t *table) cancel(_ context.Context, _ *mcp.Request, in cancellation) (stri
 }
 
 type where struct {
-	Restaurant string `json:"restaurant" jsonschema:"the restaurant by name: Zur Linde, Blue Door or Osteria Bella"`
+	Restaurant string `json:"restaurant"`
 }
+
+var whereSchema = jsonrpc.Raw(`{"type":"object","properties":{` + restaurantSchema + `},"required":["restaurant"],"additionalProperties":false}`)
 
 // A tableState is one row of list-tables.
 type tableState struct {

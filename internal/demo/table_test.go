@@ -75,6 +75,58 @@ func TestNothingIsBookedWhenTheUserSaysNo(t *testing.T) {
 	}
 }
 
+// Whoever answers with something else than was asked learns what is wrong, and may call again.
+func TestAnAnswerThatDoesNotFitIsToldWhy(t *testing.T) {
+	for _, tt := range []struct{ action, content, want string }{
+		{mcp.ActionAccept, `{"time":"20:15","name":""}`, "name: minLength"},
+		{mcp.ActionAccept, `{"time":"20:15"}`, `"name"`},
+		{mcp.ActionAccept, `{"time":"20:15","name":7}`, "name: type"},
+		{mcp.ActionAccept, `{"time":"03:00","name":"Ada"}`, "time: "},
+		{"maybe", "", `unknown action "maybe"`},
+	} {
+		m := newMCP(t)
+		c := connect(t, m, mcp.V20251125, said(tt.action, tt.content))
+		got := tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":4}`)
+		if !strings.HasPrefix(got, "error: Nothing was booked: the answer does not fit the form: ") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s %s: %s; want what is wrong with it: %s", tt.action, tt.content, got, tt.want)
+		}
+	}
+	c := connect(t, newMCP(t), mcp.V20251125, &mcp.ClientOptions{Elicit: func(context.Context, *mcp.Elicitation) (*mcp.ElicitResult, error) {
+		return nil, &jsonrpc.Error{Code: -1, Message: "not now"}
+	}})
+	if got, want := tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":4}`), "error: Nothing was booked: the question was answered with error -1, not now."; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A form for it has something to begin with that works.
+func TestBookTableHasExamples(t *testing.T) {
+	var schema struct {
+		Properties map[string]struct {
+			Examples []jsonrpc.Raw `json:"examples"`
+		} `json:"properties"`
+		Required []string `json:"required"`
+	}
+	if err := json.Unmarshal(bookingSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	arguments := map[string]jsonrpc.Raw{}
+	for name, p := range schema.Properties {
+		if len(p.Examples) == 0 {
+			t.Fatalf("%s has no example", name)
+		}
+		arguments[name] = p.Examples[0]
+	}
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, newMCP(t), mcp.V20251125, said(mcp.ActionAccept, `{"time":"20:15","name":"Ada"}`))
+	if got := tool(t, c, "book-table", string(text)); !strings.HasPrefix(got, "Zur Linde, 4 guests, 20:15") {
+		t.Errorf("%s: %s", text, got)
+	}
+}
+
 // The question costs one search, not two: what stands before it is kept for the second round.
 func TestTheSearchRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
