@@ -172,6 +172,9 @@ func (f *upFile) Found() []playground.Config {
 
 // Read reads what was pasted on the page. Variables of the environment are not filled in: whoever pastes is not whoever set them.
 func (f *upFile) Read(name, text string) playground.Config {
+	if name == "" {
+		name = config.UsualName([]byte(text))
+	}
 	file := config.Parse(name, []byte(text), noVariables)
 	for i := range file.Entries {
 		if e := &file.Entries[i]; len(e.Missing) > 0 {
@@ -182,7 +185,10 @@ func (f *upFile) Read(name, text string) playground.Config {
 }
 
 // noVariables reads a file as if nothing were set.
-var noVariables = &config.Options{Lookup: func(string) (string, bool) { return "", false }}
+var noVariables = &config.Options{
+	Lookup:   func(string) (string, bool) { return "", false },
+	ReadFile: func(string) ([]byte, error) { return nil, &os.PathError{Err: errors.New("files are read for parley up -c FILE")} },
+}
 
 // watch reads the file again when it has changed, until ctx ends. New programs in it may not run; with the signal HUP they may.
 func (f *upFile) watch(ctx context.Context, changed func()) {
@@ -198,29 +204,25 @@ func (f *upFile) watch(ctx context.Context, changed func()) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if f.reload(false) {
-				changed()
-			}
+			f.reload(false, changed)
 		case <-again:
-			if f.reload(true) {
-				changed()
-			}
+			f.reload(true, changed)
 		}
 	}
 }
 
 // reload reads the file if it is another than before, or if somebody approves what is in it. A file that is being written, or is
-// gone, leaves everything as it is.
-func (f *upFile) reload(approve bool) bool {
+// gone, leaves everything as it is. What is said of it is true already: changed is called before.
+func (f *upFile) reload(approve bool, changed func()) {
 	text, err := os.ReadFile(f.path)
 	if err != nil {
-		return false
+		return
 	}
 	f.mu.Lock()
 	same := bytes.Equal(text, f.text)
 	f.mu.Unlock()
 	if same && !approve {
-		return false
+		return
 	}
 	file := config.Parse(f.path, text, nil)
 	f.mu.Lock()
@@ -228,12 +230,13 @@ func (f *upFile) reload(approve bool) bool {
 	f.mu.Unlock()
 	if len(file.Entries) == 0 {
 		f.say(f.path + ": there are no servers in it; the old ones stay")
-		return false
+		return
 	}
 	if approve {
 		f.approve(file)
+		changed()
 		f.say("read " + f.path + " again; its programs are approved")
-		return true
+		return
 	}
 	f.mu.Lock()
 	f.file = file
@@ -244,11 +247,11 @@ func (f *upFile) reload(approve bool) bool {
 		}
 	}
 	f.mu.Unlock()
+	changed()
 	f.say("read " + f.path + " again")
 	for _, name := range waiting {
 		f.say("@" + name + " is not approved: " + notApproved)
 	}
-	return true
 }
 
 var errNoConfig = errors.New("which file? parley config check FILE")
