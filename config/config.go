@@ -1,12 +1,14 @@
 package config
 
 import (
+	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/da1ed7bb/parley"
@@ -107,8 +109,8 @@ type Options struct {
 	// Lookup finds a variable of the environment. Nil is os.LookupEnv.
 	Lookup func(name string) (string, bool)
 
-	// Input finds what an ${input:id} asks the user for. Nil finds nothing.
-	Input func(id string) (string, bool)
+	// ReadFile reads the envFile of a program. Nil is os.ReadFile.
+	ReadFile func(name string) ([]byte, error)
 }
 
 func (o *Options) lookup(name string) (string, bool) {
@@ -118,11 +120,11 @@ func (o *Options) lookup(name string) (string, bool) {
 	return o.Lookup(name)
 }
 
-func (o *Options) input(id string) (string, bool) {
-	if o == nil || o.Input == nil {
-		return "", false
+func (o *Options) readFile(name string) ([]byte, error) {
+	if o == nil || o.ReadFile == nil {
+		return os.ReadFile(name)
 	}
-	return o.Input(id)
+	return o.ReadFile(name)
 }
 
 // Read reads a file. The error is the system's; what is wrong in the file is in Problems.
@@ -148,14 +150,9 @@ func Parse(name string, text []byte, o *Options) *File {
 		f.Problems = append(f.Problems, Problem{Text: "it is longer than 1 MiB"})
 		return f
 	}
-	r := &reader{file: f, options: o, own: isYAML(name, text)}
-	var root *node
-	var problem *Problem
-	if r.own {
-		root, problem = parseYAML(text)
-	} else {
-		root, problem = parseJSON(text)
-	}
+	language := languageOf(name, text)
+	r := &reader{file: f, options: o, own: language == inYAML}
+	root, problem := parsers[language](text)
 	if problem != nil {
 		f.Problems = append(f.Problems, *problem)
 		return f
@@ -170,16 +167,49 @@ func Parse(name string, text []byte, o *Options) *File {
 	return f
 }
 
-// isYAML tells the two languages apart: by the name, else by the first character that says something.
-func isYAML(name string, text []byte) bool {
+// A language is what a file is written in.
+type language int
+
+const (
+	inJSON language = iota
+	inYAML
+	inTOML
+)
+
+var parsers = [...]func([]byte) (*node, *Problem){inJSON: parseJSON, inYAML: parseYAML, inTOML: parseTOML}
+
+// languageOf tells the languages apart: by the name, else by the first line that says something.
+func languageOf(name string, text []byte) language {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml":
-		return true
+		return inYAML
 	case ".json", ".jsonc", ".json5":
-		return false
+		return inJSON
+	case ".toml":
+		return inTOML
 	}
-	first := strings.TrimLeft(string(text), "\ufeff \t\r\n")
-	return !strings.HasPrefix(first, "{") && !strings.HasPrefix(first, "/")
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0 || line[0] == '#':
+			continue
+		case line[0] == '{' || line[0] == '/':
+			return inJSON
+		case tomlLine.Match(line):
+			return inTOML
+		}
+		break
+	}
+	return inYAML
+}
+
+// tomlLine is a line that TOML begins with and YAML does not: a header of a table, or a name and "=".
+var tomlLine = regexp.MustCompile(`^(\[\[?[A-Za-z0-9_-][A-Za-z0-9_."' -]*\]\]?\s*(#.*)?$|["']?[A-Za-z0-9_-][A-Za-z0-9_."' -]*=)`)
+
+// UsualName is what a file with this text would be called, for one that was pasted.
+func UsualName(text []byte) string {
+	return [...]string{inJSON: "mcp.json", inYAML: "parley.yaml", inTOML: "config.toml"}[languageOf("", text)]
 }
 
 // Find returns the entry of that name.

@@ -50,6 +50,19 @@ func TestShapes(t *testing.T) {
 		{"Zed, context servers", "settings.json", `{"context_servers":{"n":{"command":{"path":"a","args":["b"],"env":{}}}}}`, "n mcp a b"},
 		{"Zed, agents", "settings.json", `{"agent_servers":{"n":{"type":"custom","command":"a","args":["--acp"]}}}`, "n editor a --acp"},
 		{"opencode", "opencode.json", `{"mcp":{"n":{"type":"local","command":["a","b"],"environment":{"K":"v"}}}}`, "n mcp a b"},
+		{"Codex", "config.toml", "model = \"o4\" # theirs\n[mcp_servers.n]\ncommand = \"npx\"\nargs = [\"-y\", 'pkg']\nstartup_timeout_sec = 20\n[mcp_servers.n.env]\nK = \"v\"\n[tui]\ntheme = \"x\"\n", "n mcp npx -y pkg"},
+		{"Codex, inline", "config.toml", "mcp_servers = { n = { url = \"http://127.0.0.1:1/mcp\", http_headers = { X = \"1\" } } }\n", "n mcp http://127.0.0.1:1/mcp"},
+		{"Codex, dotted", "config.toml", "mcp_servers.n.command = \"a\"\nmcp_servers.n.args = []\n", "n mcp a"},
+		{"TOML that was pasted", "", "# mine\n\n[mcp_servers.\"n\"]\nurl = 'http://127.0.0.1:1/mcp'\n", "n mcp http://127.0.0.1:1/mcp"},
+		{"JSON that was pasted", "", " {\"mcpServers\":{\"n\":{\"command\":\"a\"}}}", "n mcp a"},
+		{"YAML that was pasted", "", "# a = b\nservers:\n  n: {command: a}\n", "n mcp a"},
+		{"Copilot", "mcp-config.json", `{"mcpServers":{"n":{"type":"local","command":"a","args":[],"tools":["*"]}}}`, "n mcp a"},
+		{"Inspector", "mcp.json", `{"mcpServers":{"n":{"type":"streamable-http","url":"http://127.0.0.1:1/mcp","protocolEra":"legacy","requestTimeout":5,"oauth":{}}}}`, "n mcp http://127.0.0.1:1/mcp"},
+		{"Claude Code", ".mcp.json", `{"mcpServers":{"n":{"type":"http","url":"http://127.0.0.1:1/mcp","headersHelper":"x","oauth":{"clientId":"y"}}}}`, "n mcp http://127.0.0.1:1/mcp"},
+		{"VS Code's settings", "settings.json", `{"mcp":{"servers":{"n":{"command":"a"}}}}`, "n mcp a"},
+		{"opencode, remote", "opencode.json", `{"mcp":{"n":{"type":"remote","url":"http://127.0.0.1:1/mcp","enabled":true}}}`, "n mcp http://127.0.0.1:1/mcp"},
+		{"MCP registry", "server.json", `{"name":"io.github.someone/n","version":"1","remotes":[{"type":"streamable-http","url":"http://127.0.0.1:1/mcp","headers":[{"name":"X","value":"1"},{"name":"Y"}]}]}`, "n mcp http://127.0.0.1:1/mcp"},
+		{"TBXark", "config.json", `{"mcpProxy":{"addr":":1"},"mcpServers":{"n":{"command":"a","options":{"toolFilter":{"mode":"allow","list":["x"]}}}}}`, "n mcp a"},
 		{"yaml", "parley.yaml", "servers:\n  n: {url: 'tcp://127.0.0.1:3001'}\n", "n jsonrpc tcp://127.0.0.1:3001"},
 		{"yaml, a language server", "parley.yaml", "servers:\n  n:\n    command: gopls\n    framing: header\n", "n lsp gopls"},
 		{"yaml, told", "parley.yml", "servers:\n  n:\n    url: http://127.0.0.1:1/a2a\n    protocol: a2a\n", "n a2a http://127.0.0.1:1/a2a"},
@@ -87,12 +100,13 @@ func TestVariables(t *testing.T) {
 		{"a value is not read again", "${R}", "${A}", ""},
 		{"unset", "${B}", "", "1:40: mcpServers.n.args[0]: B is not set"},
 		{"unset env", "${env:B}", "", "1:40: mcpServers.n.args[0]: B is not set"},
-		{"input", "${input:key}", "", "1:40: mcpServers.n.args[0]: input:key is not set"},
+		{"input", "${input:key}", "", "1:40: mcpServers.n.args[0]: PARLEY_INPUT_KEY is not set; it stands for ${input:key}, which VS Code asks for"},
+		{"input that is given", "${input:api-key 2}", "given", ""},
 		{"no name", "${A B}", "", "1:40: mcpServers.n.args[0]: ${A B} names no variable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := `{"mcpServers":{"n":{"command":"a","args":["` + c.arg + `"]}}}`
-			f := config.Parse("mcp.json", []byte(text), world("A", "one", "E", "", "R", "${A}"))
+			f := config.Parse("mcp.json", []byte(text), world("A", "one", "E", "", "R", "${A}", "PARLEY_INPUT_API_KEY_2", "given"))
 			if len(f.Entries) != 1 {
 				t.Fatalf("%s: %v", text, f.Problems)
 			}
@@ -118,6 +132,12 @@ func TestProblems(t *testing.T) {
 	for _, c := range []struct{ name, file, text, want string }{
 		{"no JSON", "a.json", "{\n \"servers\": {,}}", "2:14: no JSON"},
 		{"no YAML", "a.yaml", "servers:\n  n: [", "2:6: no YAML"},
+		{"no TOML", "a.toml", "a = 1\n[b\n", "2:3: no TOML"},
+		{"twice in TOML", "a.toml", "[mcp_servers.n]\ncommand = 'a'\n[mcp_servers.n]\n", "3:14: no TOML"},
+		{"a place in TOML", "a.toml", "[mcp_servers.n]\ncommand = 'a'\nargs = 'b'\n", "3:8: mcp_servers.n.args: is a text; a list is wanted"},
+		{"deep in TOML", "a.toml", "a" + strings.Repeat(".a", 100) + " = 1", "nests too deep"},
+		{"a package of the registry", "server.json", `{"name":"io.github.someone/n","packages":[{"registryType":"npm","identifier":"n"}]}`, "1:43: packages: say how n is installed"},
+		{"an envFile that is not there", "a.json", `{"servers":{"n":{"command":"a","envFile":"no.env"}}}`, "1:42: servers.n.envFile: cannot be read"},
 		{"nothing", "a.json", "{}", "1:1: there are no servers in it"},
 		{"empty", "a.yaml", "", "it is empty"},
 		{"a list", "a.json", "[]", "1:1: a configuration is a mapping"},
@@ -190,6 +210,59 @@ func TestTheEnvironmentOfAProgramIsClean(t *testing.T) {
 	}
 }
 
+// Each client has its own way to keep secrets out of the file. All of them are followed, and none is shown.
+func TestWaysToNameSecrets(t *testing.T) {
+	o := world("TOKEN", "token-123", "KEY", "key-4567", "PLAIN", "plain")
+	o.ReadFile = func(name string) ([]byte, error) {
+		if filepath.Base(name) != ".env" {
+			return nil, os.ErrNotExist
+		}
+		return []byte("# mine\nexport API_KEY=\"file-890\"\nK=from-file\nno line\n"), nil
+	}
+	f := config.Parse("config.toml", []byte(`
+[mcp_servers.web]
+url = "http://h/mcp"
+bearer_token_env_var = "TOKEN"
+http_headers = { Region = "eu" }
+env_http_headers = { "X-Api-Key" = "KEY" }
+[mcp_servers.off]
+command = "b"
+enabled = false
+env_vars = ["PLAIN", "KEY", "UNSET"]
+[mcp_servers.lacks]
+url = "http://h/mcp"
+bearer_token_env_var = "UNSET_TOKEN"
+`), o)
+	web, _ := f.Find("web")
+	if web.Problem != "" || web.Header.Get("Authorization") != "Bearer token-123" || web.Header.Get("X-Api-Key") != "key-4567" || web.Header.Get("Region") != "eu" {
+		t.Errorf("%+v", web)
+	}
+	for _, secret := range []string{"token-123", "key-4567"} {
+		if !slices.Contains(web.Secrets, secret) {
+			t.Errorf("%s may be shown: %q", secret, web.Secrets)
+		}
+	}
+	off, _ := f.Find("off")
+	if !off.Disabled || !slices.Contains(off.Env, "PLAIN=plain") || !slices.Contains(off.Env, "KEY=key-4567") || !slices.Contains(off.Secrets, "key-4567") {
+		t.Errorf("%+v", off)
+	}
+	if lacks, _ := f.Find("lacks"); lacks.Problem != "UNSET_TOKEN is not set" {
+		t.Errorf("%+v", lacks)
+	}
+
+	f = config.Parse("mcp.json", []byte(`{"inputs":[{"type":"promptString","id":"where","default":"eu"}],
+		"servers":{"n":{"command":"a","args":["${input:where}"],"env":{"K":"named"},"envFile":"${workspaceFolder}/.env"}}}`), o)
+	n, _ := f.Find("n")
+	if n.Problem != "" || n.Command[1] != "eu" || !slices.Contains(n.Env, "API_KEY=file-890") || !slices.Contains(n.Env, "K=named") || slices.Contains(n.Env, "K=from-file") || !slices.Contains(n.Secrets, "file-890") {
+		t.Errorf("%+v, %v", n, f.Problems)
+	}
+
+	f = config.Parse("opencode.json", []byte(`{"mcp":{"n":{"type":"remote","url":"http://h/","headers":{"Authorization":"Bearer {env:TOKEN}","B":"${env:KEY}"}}}}`), o)
+	if n, _ := f.Find("n"); n.Header.Get("Authorization") != "Bearer token-123" || n.Header.Get("B") != "key-4567" {
+		t.Errorf("%+v, %v", n, f.Problems)
+	}
+}
+
 func TestDetect(t *testing.T) {
 	home, project := t.TempDir(), t.TempDir()
 	write := func(text string, parts ...string) {
@@ -206,6 +279,8 @@ func TestDetect(t *testing.T) {
 	write(`{"servers":{"c":{"url":"http://h/mcp","headers":{"Authorization":"Bearer ${GITHUB_TOKEN}"}}}}`, project, ".vscode", "mcp.json")
 	write(`{"theme":"dark"}`, home, ".gemini", "settings.json")
 	write(`{"mcpServers":`, home, ".codeium", "windsurf", "mcp_config.json")
+	write("[mcp_servers.d]\ncommand = 'x'\n", home, ".codex", "config.toml")
+	write("model = 'x'\n", project, ".codex", "config.toml") // nothing for us
 	found := config.Detect(config.Places{Home: home, Dir: project, OS: "linux"}, world())
 	var got []string
 	for _, f := range found {
@@ -215,7 +290,7 @@ func TestDetect(t *testing.T) {
 		}
 		got = append(got, strings.ReplaceAll(line, filepath.ToSlash(project), "PROJECT"))
 	}
-	want := []string{"VS Code PROJECT/.vscode/mcp.json c(GITHUB_TOKEN is not set)", "Cursor ~/.cursor/mcp.json a() b()", "Windsurf ~/.codeium/windsurf/mcp_config.json"}
+	want := []string{"VS Code PROJECT/.vscode/mcp.json c(GITHUB_TOKEN is not set)", "Cursor ~/.cursor/mcp.json a() b()", "Windsurf ~/.codeium/windsurf/mcp_config.json", "Codex ~/.codex/config.toml d()"}
 	if !slices.Equal(got, want) {
 		t.Errorf("Detect found %q, want %q", got, want)
 	}
@@ -269,6 +344,12 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add("a.json", seed)
 		f.Add("a.yaml", seed)
+	}
+	for _, seed := range []string{
+		"[mcp_servers.n]\ncommand = 'a'\n[[x]]\ny.z = [1, {a = 2}]\n[[x]]\n[x.w]\n", "a = \"\"\"\nb\"\"\"\n\"c\".'d' = 1979-05-27T07:32:00Z\n", "[servers]\nn = { url = 'http://h/', headers = { A = '${A}' } }\n", "x = [ # c\n 1,\n]\n",
+	} {
+		f.Add("a.toml", seed)
+		f.Add("a", seed)
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {
 		file := config.Parse(filepath.Base(name), []byte(text), world("A", "one"))

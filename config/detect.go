@@ -52,7 +52,7 @@ func Detect(p Places, o *Options) []Found {
 // broken reports whether a file may have servers, but cannot be read.
 func broken(f *File) bool {
 	for _, p := range f.Problems {
-		if strings.HasPrefix(p.Text, "no JSON") {
+		if strings.HasPrefix(p.Text, "no JSON") || strings.HasPrefix(p.Text, "no TOML") || strings.HasPrefix(p.Text, "no YAML") {
 			return true
 		}
 	}
@@ -69,12 +69,12 @@ func (p *Places) candidates() []candidate {
 		return filepath.Join(append([]string{p.Home}, parts...)...)
 	}
 	project := func(parts ...string) string { return filepath.Join(append([]string{p.Dir}, parts...)...) }
-	claude, code := home(".config", "Claude"), home(".config", "Code", "User")
+	claude, code, zed := home(".config", "Claude"), home(".config", "Code", "User"), home(".config", "zed")
 	switch p.OS {
 	case "darwin":
 		claude, code = home("Library", "Application Support", "Claude"), home("Library", "Application Support", "Code", "User")
 	case "windows":
-		claude, code = home("AppData", "Roaming", "Claude"), home("AppData", "Roaming", "Code", "User")
+		claude, code, zed = home("AppData", "Roaming", "Claude"), home("AppData", "Roaming", "Code", "User"), home("AppData", "Roaming", "Zed")
 	}
 	in := func(dir, file string) string {
 		if dir == "" {
@@ -87,6 +87,10 @@ func (p *Places) candidates() []candidate {
 		{"Claude Code", project(".mcp.json")},
 		{"Cursor", project(".cursor", "mcp.json")},
 		{"VS Code", project(".vscode", "mcp.json")},
+		{"Codex", project(".codex", "config.toml")},
+		{"Gemini CLI", project(".gemini", "settings.json")},
+		{"Zed", project(".zed", "settings.json")},
+		{"opencode", project("opencode.json")},
 		{"Claude Desktop", in(claude, "claude_desktop_config.json")},
 		{"Claude Code", home(".claude.json")},
 		{"Cursor", home(".cursor", "mcp.json")},
@@ -94,7 +98,8 @@ func (p *Places) candidates() []candidate {
 		{"Copilot", home(".copilot", "mcp-config.json")},
 		{"Windsurf", home(".codeium", "windsurf", "mcp_config.json")},
 		{"Gemini CLI", home(".gemini", "settings.json")},
-		{"Zed", home(".config", "zed", "settings.json")},
+		{"Codex", home(".codex", "config.toml")},
+		{"Zed", in(zed, "settings.json")},
 		{"opencode", home(".config", "opencode", "opencode.json")},
 		{"MCP Inspector", home(".mcp-inspector", "mcp.json")},
 	}

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,15 +20,16 @@ type reader struct {
 	options *Options
 	own     bool // it is parley.yaml, whose every member is ours
 	dir     string
+	inputs  map[string]*node // what VS Code asks its user for, by id
 }
 
 // tables are the members that hold servers, and what they speak if they do not say.
 var tables = []struct{ name, protocol string }{
-	{"servers", ""}, {"mcpServers", MCP}, {"context_servers", MCP}, {"mcp", MCP}, {"agent_servers", Editor},
+	{"servers", ""}, {"mcpServers", MCP}, {"context_servers", MCP}, {"mcp", MCP}, {"mcp_servers", MCP}, {"agent_servers", Editor},
 }
 
 // known are the members of an entry of parley.yaml.
-var known = []string{"url", "command", "args", "env", "cwd", "headers", "protocol", "type", "framing", "title", "description", "disabled"}
+var known = []string{"url", "command", "args", "env", "envFile", "cwd", "headers", "protocol", "type", "framing", "title", "description", "disabled"}
 
 func (r *reader) problem(line, column int, path, format string, args ...any) string {
 	text := fmt.Sprintf(format, args...)
@@ -44,17 +47,26 @@ func (r *reader) read(root *node) {
 		r.problem(root.line, root.column, "", "a configuration is a mapping with servers in it")
 		return
 	}
-	found := false
+	if list := root.get("inputs"); list != nil {
+		r.inputs = make(map[string]*node)
+		for _, in := range list.items {
+			if id := in.get("id"); id != nil {
+				r.inputs[id.text] = in
+			}
+		}
+	}
+	found := r.remotes(root)
 	for _, t := range tables {
 		n := root.get(t.name)
 		if n == nil {
 			continue
 		}
+		where := t.name
 		if t.name == "mcp" && n.get("servers") != nil { // VS Code's settings.json
-			n = n.get("servers")
+			n, where = n.get("servers"), "mcp.servers"
 		}
 		found = true
-		r.table(n, t.name, t.protocol)
+		r.table(n, where, t.protocol)
 	}
 	if r.own {
 		for _, m := range root.members {
@@ -252,7 +264,55 @@ func (f *field) program(e *Entry) (env []string) {
 			env = append(env, name+"="+value)
 		})
 	}
+	env = append(env, f.forwarded()...)
+	env = append(f.envFile(), env...) // what is named in the file itself comes last, and wins
 	e.Dir = f.member("cwd").text(false)
+	return env
+}
+
+// forwarded are the variables of our environment that Codex hands on by name; those that are not set are not missed.
+func (f *field) forwarded() (env []string) {
+	for _, name := range f.member("env_vars").list() {
+		if value, ok := f.r.options.lookup(name); ok && isVariable(name) {
+			env = append(env, name+"="+value)
+			if isSecret(name) && len(value) >= minSecret {
+				f.e.Secrets = append(f.e.Secrets, value)
+			}
+		}
+	}
+	return env
+}
+
+// envFile reads the variables of a file that VS Code's entries may name: a line each, NAME=VALUE. What it holds is not for showing.
+func (f *field) envFile() (env []string) {
+	at := f.member("envFile")
+	name := at.text(false)
+	if name == "" || len(f.e.Missing) > 0 {
+		return nil
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(f.r.dir, name)
+	}
+	text, err := f.r.options.readFile(name)
+	if err != nil {
+		at.fail("cannot be read: %v", errors.Unwrap(err))
+		return nil
+	}
+	for line := range strings.Lines(string(text[:min(len(text), maxFile)])) {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "export "))
+		key, value, ok := strings.Cut(line, "=")
+		if key = strings.TrimSpace(key); !ok || strings.HasPrefix(line, "#") || !isVariable(key) || strings.ContainsRune(value, 0) {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+			value = value[1 : n-1]
+		}
+		env = append(env, key+"="+value)
+		if len(value) >= minSecret {
+			f.e.Secrets = append(f.e.Secrets, value)
+		}
+	}
 	return env
 }
 
@@ -271,21 +331,18 @@ func (f *field) address(e *Entry) {
 		switch kind := t.text(false); kind {
 		case "sse":
 			older = true
-		case "stdio", "http", "streamable-http", "streamableHttp", "local", "remote", "custom", "ws", "websocket", "":
+		case "stdio", "http", "streamable-http", "streamable_http", "streamableHttp", "local", "remote", "custom", "ws", "websocket", "":
 		default:
 			t.fail("%q is no type of a server: stdio, http or sse", kind)
 		}
 	}
-	f.member("headers").pairs(func(name, value string, at *field) {
-		if !isHeaderName(name) || strings.ContainsAny(value, "\r\n\x00") {
-			at.fail("is no header")
-			return
-		}
-		if e.Header == nil {
-			e.Header = make(http.Header)
-		}
-		e.Header.Set(name, value)
-	})
+	f.member("headers").pairs(f.header)
+	// Codex: texts, names of variables, and the name of the variable that holds the token.
+	f.member("http_headers").pairs(f.header)
+	f.member("env_http_headers").pairs(func(name, variable string, at *field) { f.header(name, at.variable(variable, true), at) })
+	if token := f.member("bearer_token_env_var"); token != nil {
+		f.header("Authorization", "Bearer "+token.variable(token.text(false), true), token)
+	}
 	if e.Address == "" || at == nil {
 		return
 	}
@@ -312,6 +369,60 @@ func (f *field) address(e *Entry) {
 	case t.Scheme == "exec" || t.Scheme == "stdio" || len(t.Argv) > 0:
 		at.fail("leads to a program; that is command and args")
 	}
+}
+
+// header adds a header to an entry.
+func (f *field) header(name, value string, at *field) {
+	if !isHeaderName(name) || strings.ContainsAny(value, "\r\n\x00") {
+		at.fail("is no header")
+		return
+	}
+	if f.e.Header == nil {
+		f.e.Header = make(http.Header)
+	}
+	f.e.Header.Set(name, value)
+}
+
+// remotes reads a server.json of the MCP registry: addresses are entries. A package says how it is installed, not what is to be
+// typed, so it is told and not guessed.
+func (r *reader) remotes(root *node) bool {
+	name, list, packages := root.get("name"), root.get("remotes"), root.get("packages")
+	if name == nil || list == nil && packages == nil {
+		return false
+	}
+	short := name.text[strings.LastIndexByte(name.text, '/')+1:]
+	if list != nil {
+		for i, n := range list.items {
+			e := Entry{Name: short, Protocol: MCP, Line: n.line, Column: n.column}
+			if i > 0 {
+				e.Name = fmt.Sprintf("%s-%d", short, i+1)
+			}
+			if h := n.get("headers"); h != nil && h.kind == isList { // {"name", "value"} each
+				n = &node{kind: isMap, line: n.line, column: n.column, members: append(slices.Clone(n.members), member{name: "headers", value: headersOf(h)})}
+				n.members = slices.DeleteFunc(n.members, func(m member) bool { return m.name == "headers" && m.value == h })
+			}
+			r.entry(&e, n, fmt.Sprintf("remotes[%d]", i))
+			r.file.Entries = append(r.file.Entries, e)
+			if len(r.file.Entries) >= maxEntries {
+				break
+			}
+		}
+	}
+	if packages != nil && len(r.file.Entries) == 0 {
+		r.problem(packages.line, packages.column, "packages", "say how %s is installed; write down its command and args", short)
+	}
+	return true
+}
+
+// headersOf is a list of headers as a mapping; those that the user is to fill in have no value.
+func headersOf(list *node) *node {
+	out := &node{kind: isMap, line: list.line, column: list.column}
+	for _, h := range list.items {
+		if name, value := h.get("name"), h.get("value"); name != nil && value != nil {
+			out.members = append(out.members, member{name: name.text, line: h.line, column: h.column, value: value})
+		}
+	}
+	return out
 }
 
 // usual is what a server speaks that does not say.

@@ -10,6 +10,9 @@ const minSecret = 4
 
 // expand fills in the variables of a text. A variable is ${…} and nothing else; one that is not closed is text.
 func (f *field) expand(text string, secret bool) string {
+	if strings.HasPrefix(f.path, "mcp.") && !strings.HasPrefix(f.path, "mcp.servers.") {
+		text = openCode.Replace(text)
+	}
 	var b strings.Builder
 	rest := text
 	for {
@@ -33,6 +36,9 @@ func (f *field) expand(text string, secret bool) string {
 	return value
 }
 
+// openCode writes variables in its own way.
+var openCode = strings.NewReplacer("{env:", "${env:", "${env:", "${env:")
+
 // secretPart is a value without the word in front that everybody knows.
 func secretPart(value string) string {
 	for _, scheme := range []string{"Bearer ", "bearer ", "Basic ", "token "} {
@@ -54,7 +60,12 @@ func (f *field) variable(inside string, secret bool) string {
 		shown = strings.TrimPrefix(name, "env:")
 		value, ok = f.r.options.lookup(shown)
 	case strings.HasPrefix(name, "input:"):
-		value, ok = f.r.options.input(strings.TrimPrefix(name, "input:"))
+		// VS Code asks its user. Here it is a variable of the environment, or what the file has for those who say nothing.
+		shown = inputVariable(strings.TrimPrefix(name, "input:"))
+		value, ok = f.r.options.lookup(shown)
+		if in := f.r.inputs[strings.TrimPrefix(name, "input:")].get("default"); !ok && in != nil && in.kind == isText {
+			value, ok = in.text, true
+		}
 		secret = true
 	case name == "workspaceFolder", name == "workspaceRoot":
 		return f.r.dir
@@ -72,7 +83,11 @@ func (f *field) variable(inside string, secret bool) string {
 		return standard
 	}
 	if !ok {
-		f.r.problem(f.n.line, f.n.column, f.path, "%s is not set", shown)
+		note := ""
+		if strings.HasPrefix(name, "input:") {
+			note = "; it stands for ${" + name + "}, which VS Code asks for"
+		}
+		f.r.problem(f.n.line, f.n.column, f.path, "%s is not set%s", shown, note)
 		if !slices.Contains(f.e.Missing, shown) {
 			f.e.Missing = append(f.e.Missing, shown)
 		}
@@ -82,6 +97,19 @@ func (f *field) variable(inside string, secret bool) string {
 		f.e.Secrets = append(f.e.Secrets, value)
 	}
 	return value
+}
+
+// inputVariable is the variable that answers what ${input:id} asks for: PARLEY_INPUT_ and the id in capitals.
+func inputVariable(id string) string {
+	return "PARLEY_INPUT_" + strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z':
+			return c - 'a' + 'A'
+		case c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+			return c
+		}
+		return '_'
+	}, id)
 }
 
 func isVariable(name string) bool {

@@ -10,7 +10,8 @@ type Configs interface {
 	// Found are the configurations of other programs on this machine. They are read, never written.
 	Found() []Config
 
-	// Read reads one that was pasted or dropped. name is what the file was called, if it was one.
+	// Read reads one that was pasted or dropped. name is what the file was called, "" for a text; then the Path of what is returned is what
+	// such a file would be called.
 	Read(name, text string) Config
 }
 
@@ -124,7 +125,11 @@ func (p *Playground) configRead(_ context.Context, in configParams) (ConfigView,
 	if p.options.Configs == nil {
 		return ConfigView{}, badParam("/text", "no configurations are read here")
 	}
-	c := p.options.Configs.Read(cleanName(orDefault(in.Name, "mcp.json")), in.Text)
+	name := ""
+	if in.Name != "" {
+		name = cleanName(in.Name)
+	}
+	c := p.options.Configs.Read(name, in.Text)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pasteNo++
