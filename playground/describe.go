@@ -142,7 +142,7 @@ func (l *link) describeJSONRPC(ctx context.Context, d *description) {
 	for i := range doc.Methods {
 		m := &doc.Methods[i]
 		params := doc.Params(m)
-		v := methodView{Name: m.Name, Title: m.Summary, About: m.Description, From: "client", Notification: m.Result == nil, Params: paramsSchema(m, params)}
+		v := methodView{Name: m.Name, Title: m.Summary, About: m.Description, From: "client", Notification: m.Result == nil, Params: paramsSchema(doc, m, params)}
 		if r, ok := doc.Result(m); ok {
 			v.Result = r.Schema
 		}
@@ -157,15 +157,13 @@ func (l *link) describeJSONRPC(ctx context.Context, d *description) {
 }
 
 // paramsSchema is the schema of params by name, with their order for who gives them by position.
-func paramsSchema(m *openrpc.Method, params []openrpc.ContentDescriptor) jsonrpc.Raw {
+func paramsSchema(doc *openrpc.Document, m *openrpc.Method, params []openrpc.ContentDescriptor) jsonrpc.Raw {
 	properties := make(map[string]jsonrpc.Raw)
 	order, required := []string{}, []string{}
+	refers := false
 	for _, c := range params {
-		schema := c.Schema
-		if len(schema) == 0 {
-			schema = jsonrpc.Raw(`{}`)
-		}
-		properties[c.Name] = schema
+		refers = refers || strings.Contains(string(c.Schema), `"#/components/schemas/`)
+		properties[c.Name] = describedSchema(c)
 		order = append(order, c.Name)
 		if c.Required {
 			required = append(required, c.Name)
@@ -175,13 +173,34 @@ func paramsSchema(m *openrpc.Method, params []openrpc.ContentDescriptor) jsonrpc
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	if _, ok := m.Extra[openrpc.Variadic]; ok {
-		schema["x-variadic"] = true
+	if n := len(params); n > 0 && string(params[n-1].Extra[openrpc.Variadic]) == "true" {
+		schema["x-variadic"] = true // the last takes all values that follow
 	}
 	if m.ParamStructure != "" {
 		schema["x-structure"] = m.ParamStructure
 	}
+	if refers && doc.Components != nil {
+		schema["components"] = map[string]any{"schemas": doc.Components.Schemas} // where its references lead
+	}
 	return raw(schema)
+}
+
+// describedSchema is the schema of a parameter, which says what the parameter is for if nobody else does.
+func describedSchema(c openrpc.ContentDescriptor) jsonrpc.Raw {
+	schema, about := c.Schema, orDefault(c.Description, c.Summary)
+	if len(schema) == 0 {
+		schema = jsonrpc.Raw(`{}`)
+	}
+	described := about == "" || kindOf(schema) != "object"
+	members1(schema, "description", func(jsonrpc.Raw) { described = true })
+	if described {
+		return schema
+	}
+	rest := strings.TrimLeft(string(schema[1:]), " \t\r\n")
+	if rest != "}" {
+		rest = "," + rest
+	}
+	return jsonrpc.Raw(`{"description":` + string(raw(about)) + rest)
 }
 
 func exampleOfPair(m *openrpc.Method, params []openrpc.ContentDescriptor, x *openrpc.ExamplePairing) exampleView {

@@ -387,16 +387,17 @@ func (l *linter) params(s schema, params jsonrpc.Raw, at, rule string) {
 	switch kindOf(params) {
 	case "array":
 		items := elements(params)
-		if k.Variadic {
-			break
+		n := len(k.Order)
+		if n > 0 && len(items) > n && !k.Variadic {
+			misfits = append(misfits, misfit{"", fmt.Sprintf("has %d items; the method takes %d", len(items), n)})
 		}
-		if len(k.Order) > 0 && len(items) > len(k.Order) {
-			misfits = append(misfits, misfit{"", fmt.Sprintf("has %d items; the method takes %d", len(items), len(k.Order))})
+		for i, item := range items {
+			if i < n || n > 0 && k.Variadic {
+				(schema{s.root, k.Properties[k.Order[min(i, n-1)]]}).check(item, "/"+strconv.Itoa(i), 1, &misfits)
+			}
 		}
-		for i, name := range k.Order {
-			if i < len(items) {
-				(schema{s.root, k.Properties[name]}).check(items[i], "/"+strconv.Itoa(i), 1, &misfits)
-			} else if slices.Contains(k.Required, name) {
+		for _, name := range k.Order[min(len(items), n):] {
+			if slices.Contains(k.Required, name) {
 				misfits = append(misfits, misfit{"", "lacks " + strconv.Quote(name)})
 			}
 		}

@@ -51,6 +51,9 @@ type keywords struct {
 	AllOf            []jsonrpc.Raw          `json:"allOf"`
 	Order            []string               `json:"x-order"`
 	Variadic         bool                   `json:"x-variadic"`
+	Title            jsonrpc.Raw            `json:"title"`
+	Description      jsonrpc.Raw            `json:"description"`
+	Examples         jsonrpc.Raw            `json:"examples"`
 }
 
 // A misfit is where a value does not fit its schema, and how.
