@@ -49,15 +49,30 @@ func newFunction[In, Out any](f func(context.Context, *Request, In) (Out, error)
 		}}
 }
 
+// A slot is the memory that params are read into. It is used again.
+type slot[In any] struct {
+	value In
+	self  Parser // value, if it reads itself
+}
+
 // reader returns what reads params into an In.
 func reader[In any](p *params) func(Raw) (In, *ParamFault) {
-	values := sync.Pool{New: func() any { return new(In) }}
+	slots := sync.Pool{New: func() any {
+		s := new(slot[In])
+		s.self, _ = any(&s.value).(Parser)
+		return s
+	}}
 	return func(text Raw) (In, *ParamFault) {
-		v := values.Get().(*In)
-		fault := p.decode(text, v)
-		arg := *v
-		*v = *new(In)
-		values.Put(v)
+		s := slots.Get().(*slot[In])
+		var fault *ParamFault
+		if s.self != nil && text != nil {
+			fault = faultAt("", s.self.ParseJSON(text))
+		} else {
+			fault = p.decode(text, &s.value)
+		}
+		arg := s.value
+		s.value = *new(In)
+		slots.Put(s)
 		return arg, fault
 	}
 }

@@ -200,6 +200,9 @@ func (p *parser) envelope(b []byte, i int) (int, error) {
 		}
 		i = skipSpace(b, i+1)
 	}
+	if s.tokens < 0 {
+		return i, s.overLimit(i, "too many values")
+	}
 	s.depth++
 	p.judge(b, &f, p.next())
 	return i, nil

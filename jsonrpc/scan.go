@@ -75,7 +75,11 @@ func (s *scanner) value(b []byte, i int) (int, error) {
 			if i < len(b) && b[i] == '}' {
 				break
 			}
-			if i, err = s.name(b, i); err != nil {
+			var closed bool
+			if i, closed = s.plainMembers(b, i); closed {
+				break
+			}
+			if i, err = s.name(b, skipSpace(b, i)); err != nil {
 				return i, err
 			}
 			continue
@@ -119,6 +123,49 @@ func (s *scanner) value(b []byte, i int) (int, error) {
 			}
 		}
 	}
+}
+
+// plainMembers skips the members from b[i] on that are as most are: without white space, a name in ASCII, and a positive integer or a string in
+// ASCII. It returns the index of the first that is not, or of the brace that ends the object, and which of the two it is.
+func (s *scanner) plainMembers(b []byte, i int) (next int, closed bool) {
+	for start := i; s.tokens >= 2; start = i {
+		end := plainString(b, i)
+		if end+1 >= len(b) || b[end] != ':' {
+			return start, false
+		}
+		if c := b[end+1]; c == '"' {
+			i = plainString(b, end+1)
+		} else if '1' <= c && c <= '9' {
+			i = digits(b, end+2)
+		} else {
+			return start, false
+		}
+		if i >= len(b) || b[i] != ',' && b[i] != '}' {
+			return start, false
+		}
+		s.tokens -= 2
+		if b[i] == '}' {
+			return i, true
+		}
+		i++
+	}
+	return i, false
+}
+
+// plainString returns the index behind the string that starts at b[i], or len(b) for what is none, or has anything but plain ASCII in it.
+func plainString(b []byte, i int) int {
+	if i >= len(b) || b[i] != '"' {
+		return len(b)
+	}
+	for i++; i+8 <= len(b); i += 8 {
+		if m := special(binary.LittleEndian.Uint64(b[i:])); m != 0 {
+			if i += bits.TrailingZeros64(m) >> 3; b[i] == '"' {
+				return i + 1
+			}
+			break
+		}
+	}
+	return len(b)
 }
 
 // member is value for what stands in a small object: strings and numbers, without the stack that nesting takes.

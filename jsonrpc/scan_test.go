@@ -1,6 +1,7 @@
 package jsonrpc_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -28,6 +29,10 @@ var grammar = []struct {
 	{`{"a"}`, false}, {`{"a":}`, false}, {`{:1}`, false}, {`{"a":1,}`, false}, {`{,"a":1}`, false}, {`{"a":1,,"b":2}`, false}, {`{"a" 1}`, false}, {`{"a"::1}`, false},
 	{`{a:1}`, false}, {`{1:1}`, false}, {`{null:1}`, false}, {`{'a':1}`, false}, {`{"a":1 "b":2}`, false}, {`{"a":1]`, false}, {`{"a":1`, false}, {`{"a":`, false}, {`{"a"`, false},
 	{`{"a":1;"b":2}`, false}, {`{"a":1}{`, false}, {`{[1]:1}`, false}, {`{"a","b"}`, false}, {`{"x"=1}`, false}, {`{/**/"a":1}`, false}, {`{"a":1#}`, false}, {`{"a":b}`, false},
+
+	{`{"a":1,"b":"c","d":"0123456789"}`, true}, {`{"a":10,"b":0}`, true}, {`{"a":1,"b":-1,"c":1}`, true}, {`{"a":"b","c":[1],"d":"e"}`, true}, {`{"a":1, "b":2}`, true}, {`{"é":1,"a":"é"}`, true},
+	{`{"a":"b",}`, false}, {`{"a":1,"b":"c",}`, false}, {`{"a":"b","c"}`, false}, {`{"a":"b","c":}`, false}, {`{"a":"b"c":1}`, false}, {`{"a":12"b":1}`, false}, {`{"a":"b""c":1}`, false}, {`{"a":01,"b":1}`, false},
+	{`{"a":1.,"b":1}`, false}, {`{"a":1x,"b":1}`, false}, {`{"a":1,"b":"c"]`, false}, {`{"a":1,"b\x":1}`, false}, {"{\"a\":\"b\n\"}", false}, {"{\"a\xff\":1}", false}, {`{"a":1,"b":"c"}}`, false}, {`{"a":1]"b":2}`, false}, {"{\"a\xff:1}", false}, {"{\"a\n:1}", false}, {`{"a":"b",,"c":1}`, false},
 
 	// 5: arrays
 	{`[1]`, true}, {`[1,2]`, true}, {`[[]]`, true}, {`[[[[[]]]]]`, true}, {`[null]`, true}, {`[ 1 , "a" , {} ]`, true}, {"[1\n,\n2]", true},
@@ -60,8 +65,9 @@ var grammar = []struct {
 
 func TestGrammar(t *testing.T) {
 	for _, tt := range grammar {
-		for _, text := range []string{tt.text, "[" + tt.text + "]", `{"a":` + tt.text + `}`} {
-			if text != tt.text && !wraps(tt.text) {
+		blank := tt.text + "          " // room for a look at eight bytes at once
+		for _, text := range []string{tt.text, blank, "[" + tt.text + "]", `{"a":` + tt.text + `}`, `{"a":` + tt.text + `,"next":"member"}`} {
+			if text != tt.text && text != blank && !wraps(tt.text) {
 				continue
 			}
 			_, err := ParseRaw([]byte(text))
@@ -71,6 +77,19 @@ func TestGrammar(t *testing.T) {
 			if (err == nil) != strictly([]byte(text)) {
 				t.Errorf("%q: %v, the reference disagrees", text, err)
 			}
+		}
+	}
+}
+
+// Every name and every value is a token, in the plain members of an object as in all others.
+func TestTokensAreCounted(t *testing.T) {
+	text := []byte(`{"jsonrpc":"2.0","method":"echo","params":{"a":1,"b":"c","d":{"e":[]}},"id":1}`)
+	const tokens = 1 + 4*2 + 8 // the request, its members, and what is in params
+	for limit := tokens - 6; limit <= tokens+1; limit++ {
+		a := &Answerer{Handler: HandlerFunc(func(context.Context, *Request) (any, error) { return true, nil }), Limits: Limits{Tokens: limit}}
+		out, e := a.Answer(t.Context(), nil, text, &Exchange{})
+		if (e == nil) != (limit >= tokens) {
+			t.Errorf("%d tokens with a limit of %d: %s", tokens, limit, out)
 		}
 	}
 }
