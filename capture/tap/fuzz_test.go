@@ -69,6 +69,8 @@ func FuzzHTTP(f *testing.F) {
 	f.Add([]byte(post+"Content-Length: 2\r\n\r\n{}"+post+"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1;x=y\r\n}\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"),
 		[]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: {}\n\r\n1\r\n\n\r\n0\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"), 3)
 	f.Add([]byte("GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x81\x02{}"), []byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x81\x02[]"), 1)
+	f.Add([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x01\x00\x00\x10\x00\x00\x00\x02\x01\x04\x00\x00\x00\x01\x83\x84\x00\x00\x02\x00\x01\x00\x00\x00\x01{}"),
+		[]byte("\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x01\x01\x04\x00\x00\x00\x01\x88\x00\x00\x02\x00\x01\x00\x00\x00\x01[]"), 4)
 	f.Add([]byte("no HTTP at all"), []byte("HTTP/1.1 200 OK\r\n\r\nto the end"), 5)
 	f.Fuzz(func(t *testing.T, out, in []byte, n int) {
 		rec, err := capture.New(&capture.Options{MaxDisk: -1})

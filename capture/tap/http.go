@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/da1ed7bb/parley/capture"
 )
@@ -22,10 +23,11 @@ const (
 	maxOther = 64 << 10
 )
 
-// A talk is one HTTP/1.1 connection as it passes: a reader for each direction, which share the exchanges that wait for their response.
+// A talk is one HTTP connection as it passes: a reader for each direction, which share the exchanges that wait for their response.
 type talk struct {
 	wire func() *capture.Wire // of HTTP
 	ws   func() *capture.Wire // of a WebSocket, once it is one
+	twin atomic.Pointer[twin] // of HTTP/2, once it is that
 
 	mu      sync.Mutex // guards what is below
 	waiting []*exchange
@@ -71,6 +73,10 @@ func (h *half) filter(p, out []byte) []byte {
 			if h.body.done {
 				h.finish(nil)
 			}
+		case h.response && h.t.twin.Load() != nil:
+			way := h.t.twin.Load().ways[1]
+			way.take(h.head) // a server may speak first
+			h.raw, h.head = way, nil
 		default:
 			p, out = h.headBytes(p, out)
 		}
@@ -126,6 +132,12 @@ func (h *half) begin(head []byte) {
 }
 
 func (h *half) beginRequest(head []byte) {
+	if isPreface(head) {
+		twin := newTwin(h.t)
+		h.raw = twin.ways[0]
+		h.t.twin.Store(twin)
+		return
+	}
 	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
 	if err != nil {
 		h.lose(err.Error())
@@ -261,6 +273,9 @@ var errCut = errors.New("the connection ended inside it")
 
 // cut ends the exchanges that never had a whole response.
 func (t *talk) cut() {
+	if twin := t.twin.Load(); twin != nil {
+		twin.cut()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, x := range t.waiting {

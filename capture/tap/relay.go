@@ -3,6 +3,7 @@ package tap
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ type Carrier int
 
 const (
 	Stream Carrier = iota // TCP or a Unix socket: each connection is a wire
-	HTTP                  // HTTP/1.1 and WebSocket: all HTTP is one wire, each WebSocket is another
+	HTTP                  // HTTP/1.1, HTTP/2 without TLS and WebSocket: all HTTP is one wire, each WebSocket is another
 )
 
 // dialTime bounds the dial of the server for each connection.
@@ -26,11 +27,13 @@ const dialTime = 10 * time.Second
 // A Relay takes connections for a server elsewhere and passes them on, each over one of its own.
 type Relay struct {
 	Dial    func(ctx context.Context) (net.Conn, error) // a connection to the server
+	Dial2   func(ctx context.Context) (net.Conn, error) // one for a client that speaks HTTP/2 from its first byte on; nil: Dial
 	Carrier Carrier
 	Framing Framing // of a Stream
 
 	// Host replaces the Host header of HTTP requests, since the client names us, and most servers answer only to their own
-	// name. It is the one thing that is changed. Empty: the client's stays. Only what is in Names is replaced: a web page that
+	// name. It is the one thing that is changed, and in HTTP/1.1 alone: the headers of HTTP/2 cannot be changed without making all of them
+	// anew. Empty: the client's stays. Only what is in Names is replaced: a web page that
 	// reaches us under a name of its own (DNS rebinding) must not borrow the server's.
 	Host  string
 	Names []string // of ours, with port
@@ -79,8 +82,22 @@ func (r *Relay) httpWire() *capture.Wire {
 
 func (r *Relay) serve(ctx context.Context, client net.Conn) {
 	defer client.Close()
+	dial := r.Dial
+	if r.Dial2 != nil && r.Carrier == HTTP { // what the client speaks decides
+		stop := context.AfterFunc(ctx, func() { _ = client.Close() })
+		peeked := &peekedConn{Conn: client, first: make([]byte, len(prefaceHead))}
+		n, err := io.ReadAtLeast(client, peeked.first, len("PRI"))
+		if !stop() || err != nil && n == 0 {
+			return
+		}
+		peeked.first = peeked.first[:n]
+		if string(peeked.first[:min(n, 3)]) == "PRI" {
+			dial = r.Dial2
+		}
+		client = peeked
+	}
 	dialing, cancel := context.WithTimeout(ctx, dialTime)
-	server, err := r.Dial(dialing)
+	server, err := dial(dialing)
 	cancel()
 	if err != nil {
 		if r.Failed != nil && ctx.Err() == nil {
@@ -114,6 +131,29 @@ func (r *Relay) serveHTTP(client, server net.Conn, info capture.WireInfo) {
 	}
 	both(client, server, func() error { return passHTTP(server, client, request) }, func() error { return pass(client, server, response) })
 	t.cut()
+}
+
+// A peekedConn is a connection of which some bytes were read already.
+type peekedConn struct {
+	net.Conn
+	first []byte
+}
+
+func (c *peekedConn) Read(p []byte) (int, error) {
+	if len(c.first) > 0 {
+		n := copy(p, c.first)
+		c.first = c.first[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// CloseWrite ends one direction, if the connection can do that.
+func (c *peekedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
 }
 
 // both copies in both directions and passes on half a close: one end of a connection may stop sending and still read.

@@ -247,7 +247,7 @@ func (t *tapping) listen(ctx context.Context) (err error) {
 		at.Address = l.Addr().String()
 	}
 	if web {
-		r.Carrier = tap.HTTP
+		r.Carrier, r.Dial2 = tap.HTTP, dialRaw2(server)
 		if !t.flags.keepHost {
 			r.Host, r.Names = hostOf(server), ownNames(l.Addr())
 		}
@@ -316,6 +316,24 @@ func dialRaw(t parley.Target) (func(ctx context.Context) (net.Conn, error), erro
 		return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "unix", t.Address) }, nil
 	}
 	return nil, usagef("%s cannot be tapped", t.Scheme)
+}
+
+// dialRaw2 makes those for clients that speak HTTP/2: over TLS, the server must agree to it. Without TLS there is nothing to agree on.
+func dialRaw2(t parley.Target) func(ctx context.Context) (net.Conn, error) {
+	if t.Scheme != "https" {
+		return nil
+	}
+	secure := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}}}
+	return func(ctx context.Context) (net.Conn, error) {
+		c, err := secure.DialContext(ctx, "tcp", withPort(t.Address, "443"))
+		if err != nil {
+			return nil, err
+		}
+		if c.(*tls.Conn).ConnectionState().NegotiatedProtocol != "h2" {
+			return nil, errors.Join(errors.New("the client speaks HTTP/2, and the server does not"), c.Close())
+		}
+		return c, nil
+	}
 }
 
 func withPort(address, port string) string {
