@@ -32,6 +32,9 @@ type CompareOptions struct {
 	// Ignore names members that may differ, wherever they stand, such as "timestamp".
 	Ignore []string
 
+	// Before is told of each recorded message before it is sent. Nil: nobody is.
+	Before func(ref capture.Ref)
+
 	// Each is told of each request that was answered, with what differs. Nil: nobody is.
 	Each func(ref capture.Ref, method string, differences []Difference)
 }
@@ -45,14 +48,17 @@ func (s *Server) Compare(ctx context.Context, peer jsonrpc.Peer, o *CompareOptio
 	}
 	var all []Difference
 	for _, c := range s.calls {
+		if c.row.Kind != capture.RowNotification && c.answer == nil {
+			continue // it had none then
+		}
+		if opts.Before != nil {
+			opts.Before(c.row.Ref)
+		}
 		if c.row.Kind == capture.RowNotification {
 			if err := peer.Notify(ctx, c.row.Method, c.params); err != nil {
 				return all, fmt.Errorf("#%s %s: %w", c.row.Ref, c.row.Method, err)
 			}
 			continue
-		}
-		if c.answer == nil {
-			continue // it had none then
 		}
 		var result jsonrpc.Raw
 		err := peer.Call(ctx, c.row.Method, c.params, &result)

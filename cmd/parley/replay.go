@@ -9,6 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/capture/lens"
 	"github.com/da1ed7bb/parley/capture/replay"
+	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/spf13/cobra"
 )
 
@@ -168,13 +169,21 @@ func (a *app) replayClient(ctx context.Context, flags replayFlags, log *capture.
 	if back, err := replay.NewServer(log, capture.In); err == nil { // else the server asked nothing
 		dialer.Back = back
 	}
-	client, err := dialer.Dial(ctx, target)
-	if err != nil {
+	var client interface {
+		jsonrpc.Peer
+		Close() error
+	}
+	var before func(capture.Ref)
+	if (target.Scheme == "http" || target.Scheme == "https") && isMCP(log) {
+		web := newWebReplay(log, target, dialer, dialer.Back, (&reporter{w: a.stderr}).report)
+		client, before = web, web.before
+	} else if client, err = dialer.Dial(ctx, target); err != nil {
 		return &dialError{target, err}
 	}
 	asked := 0
 	differences, err := asking.Compare(ctx, client, &replay.CompareOptions{
 		Ignore: flags.ignore,
+		Before: before,
 		Each: func(ref capture.Ref, method string, found []replay.Difference) {
 			asked++
 			for _, d := range found {
