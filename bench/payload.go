@@ -41,6 +41,10 @@ var errPair = errors.New("want the members minuend and subtrahend, both integers
 
 // ParseJSON reads the object. The text is one valid JSON value.
 func (p *OwnPair) ParseJSON(text []byte) error {
+	if p.parseUsual(text) {
+		return nil
+	}
+	*p = OwnPair{}
 	if text[0] != '{' {
 		return errPair
 	}
@@ -75,6 +79,21 @@ func (p *OwnPair) ParseJSON(text []byte) error {
 		return errPair
 	}
 	return nil
+}
+
+// parseUsual reads an object whose members come in the order of the fields, without white space, as nearly everybody writes them.
+func (p *OwnPair) parseUsual(text []byte) bool {
+	const first, second = `{"minuend":`, `,"subtrahend":`
+	if len(text) < len(first) || string(text[:len(first)]) != first {
+		return false
+	}
+	var i int
+	var err error
+	if p.Minuend, i, err = integer(text, len(first)); err != nil || len(text)-i < len(second) || string(text[i:i+len(second)]) != second {
+		return false
+	}
+	p.Subtrahend, i, err = integer(text, i+len(second))
+	return err == nil && text[i] == '}'
 }
 
 // skip returns the index of the first byte from i on that is no white space.
