@@ -20,6 +20,7 @@ func main() {
 		file     = flag.String("baseline", "baseline.json", "the baseline's `file`")
 		jsonOut  = flag.String("json", "", "write the report as JSON to this `file`")
 		plotOut  = flag.String("plot", "", "write a plot as SVG to this `file`")
+		taps     = flag.Bool("tap", false, "tell what a tap and a recording cost on each transport, and end")
 		profiles = flag.String("profile", "", "write profiles of parley's entries into this `folder`")
 	)
 	flag.Parse()
@@ -29,6 +30,19 @@ func main() {
 	}
 	if name := os.Getenv(idleServer); name != "" {
 		serveIdle(name)
+		return
+	}
+
+	if os.Getenv(stdioServer) != "" {
+		serveStdio()
+		return
+	}
+	if *taps {
+		rounds := 30
+		if *quick {
+			rounds = 8
+		}
+		must(tapCost(os.Stdout, rounds, 200))
 		return
 	}
 
