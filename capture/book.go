@@ -26,7 +26,8 @@ const (
 type Book struct {
 	judges []Judge
 	out    []Row       // made or changed by the event that is looked at
-	at     map[Ref]int // where in out
+	at     map[Ref]int // where in out, when that is long
+	spare  *Row        // for the next event, if nobody keeps it
 
 	wires     map[int64]*WireInfo
 	exchanges map[int64]*exchange
@@ -81,7 +82,12 @@ func NewBook(judges ...Judge) *Book {
 func (b *Book) Add(e *Event) []Row {
 	b.out = b.out[:0]
 	clear(b.at)
-	row := &Row{Ref: Ref{Seq: e.Seq}, Time: e.Time, Dir: e.Dir, Conn: e.Conn, Exchange: e.Exchange, Size: e.Size, Cut: e.Cut()}
+	row := b.spare
+	if row == nil {
+		row = new(Row)
+		b.spare = row // until opens or begin keep it
+	}
+	*row = Row{Ref: Ref{Seq: e.Seq}, Time: e.Time, Dir: e.Dir, Conn: e.Conn, Exchange: e.Exchange, Size: e.Size, Cut: e.Cut()}
 	if w := b.wires[e.Conn]; w != nil {
 		row.Target, row.Carrier = w.Target, w.Carrier
 	}
@@ -119,14 +125,34 @@ func (b *Book) Add(e *Event) []Row {
 
 // emit tells of a new row or a change. The copy's findings are not shared.
 func (b *Book) emit(r *Row) {
-	row := *r
-	row.Findings = slices.Clone(r.Findings)
-	if i, ok := b.at[r.Ref]; ok {
-		b.out[i] = row
-		return
+	i := b.outAt(r.Ref)
+	if i < 0 {
+		i = len(b.out)
+		b.out = append(b.out, *r)
+	} else {
+		b.out[i] = *r
 	}
-	b.at[r.Ref] = len(b.out)
-	b.out = append(b.out, row)
+	b.out[i].Findings = slices.Clone(r.Findings)
+}
+
+// outAt is where in out a row stands, or -1.
+func (b *Book) outAt(ref Ref) int {
+	const few = 16 // so many are looked through; of more, as in a batch, at knows
+	if len(b.out) <= few {
+		for i := range b.out {
+			if b.out[i].Ref == ref {
+				return i
+			}
+		}
+		return -1
+	}
+	for i := len(b.at); i < len(b.out); i++ {
+		b.at[b.out[i].Ref] = i
+	}
+	if i, ok := b.at[ref]; ok {
+		return i
+	}
+	return -1
 }
 
 // payload makes rows of one payload.
@@ -289,6 +315,7 @@ func (b *Book) opens(row, batch *Row, junk bool) *call {
 			batch.State = StateWaiting
 		}
 	}
+	b.spare = nil // it is kept in c, even by who only asks for this
 	if b.opened >= maxOpen {
 		return c
 	}

@@ -16,6 +16,7 @@ func (b *Book) begin(row *Row, e *Event) {
 	row.Trace = traceOf(e.Header.Get("Traceparent"))
 	if len(b.exchanges) < maxOpen {
 		b.exchanges[e.Exchange] = &exchange{row: row, request: e.Header}
+		b.spare = nil
 	}
 	b.emit(row)
 }

@@ -89,11 +89,24 @@ func appendValue(dst []byte, name string, v any) []byte {
 
 // appendString quotes text; bytes that are not UTF-8 become U+FFFD.
 func appendString(dst []byte, text string) []byte {
+	if isPlain(text) {
+		return append(append(append(dst, '"'), text...), '"')
+	}
 	out, err := jsontext.AppendQuote(dst, text)
 	if err != nil { // it says so, and has done it
 		out, _ = jsontext.AppendQuote(dst, string(bytes.ToValidUTF8([]byte(text), []byte("\uFFFD"))))
 	}
 	return out
+}
+
+// isPlain reports whether text stands in quotes as it is.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func appendData(dst, data []byte) []byte {
@@ -146,8 +159,90 @@ var errHeader = errors.New("capture: a header, no event")
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // ParseLine reads one line of a session file, without the header. Members that it does not know are ignored; a line without
-// a kind is a message, as older traces have it.
+// a kind is a message, as older traces have it. The Event's Data may point into text.
 func ParseLine(text []byte) (Event, error) {
+	if e, ok := parseMessage(text); ok {
+		return e, nil
+	}
+	return parseAny(text)
+}
+
+// parseMessage reads a line of a message as AppendLine writes it, member after member. That is most of a session, and takes a tenth of
+// the time. All that looks different is left to parseAny.
+func parseMessage(text []byte) (e Event, ok bool) {
+	rest := text
+	word := func(w string) bool {
+		if len(rest) < len(w) || string(rest[:len(w)]) != w {
+			return false
+		}
+		rest = rest[len(w):]
+		return true
+	}
+	number := func() (n int64) {
+		i := 0
+		for ; i < len(rest) && i < 16 && '0' <= rest[i] && rest[i] <= '9'; i++ {
+			n = 10*n + int64(rest[i]-'0')
+		}
+		ok = ok && i > 0 && i < 16 && (rest[0] != '0' || i == 1)
+		rest = rest[i:]
+		return n
+	}
+	str := func() string { // up to the quote
+		i := bytes.IndexByte(rest, '"')
+		if i < 0 {
+			ok = false
+			return ""
+		}
+		s := string(rest[:i])
+		rest = rest[i+1:]
+		ok = ok && isPlain(s)
+		return s
+	}
+	if !word(`{"seq":`) {
+		return e, false
+	}
+	ok = true
+	e.Kind, e.Seq = KindMessage, number()
+	if !word(`,"time":"`) {
+		return e, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, str())
+	if err != nil || !word(`,"kind":"message"`) {
+		return e, false
+	}
+	e.Time = at
+	if word(`,"dir":"out"`) {
+		e.Dir = Out
+	} else if word(`,"dir":"in"`) {
+		e.Dir = In
+	}
+	if word(`,"conn":`) {
+		e.Conn = number()
+	}
+	if word(`,"http":`) {
+		e.Exchange = number()
+	}
+	if word(`,"event":"`) {
+		e.EventID = str()
+	}
+	if !word(`,"bytes":`) {
+		return e, false
+	}
+	e.Size = int(number())
+	if !word(`,"frame":`) || len(rest) == 0 || rest[len(rest)-1] != '}' {
+		return e, false
+	}
+	data, err := jsonrpc.ParseRaw(rest[:len(rest)-1]) // one value to the end: there is no other member behind it
+	if err != nil {
+		return e, false
+	}
+	e.Data = data
+	e.Size = max(e.Size, len(data))
+	return e, ok
+}
+
+// parseAny reads any line.
+func parseAny(text []byte) (Event, error) {
 	var l line
 	if err := json.Unmarshal(text, &l, lenient); err != nil {
 		return Event{}, fmt.Errorf("capture: no line of a session: %w", err)

@@ -71,6 +71,8 @@ func (l *Log) Since(rev int64, limit int) Page {
 		p.Reset = true
 	}
 	i, _ := slices.BinarySearchFunc(l.changes, rev+1, func(c change, rev int64) int { return int(max(-1, min(1, c.rev-rev))) })
+	p.Rows = make([]Row, 0, min(limit, len(l.changes)-i))
+	next := 0 // changes are mostly in the order of the wire: a row stands behind the one before
 	for ; i < len(l.changes); i++ {
 		c := l.changes[i]
 		if len(p.Rows) == limit {
@@ -78,9 +80,17 @@ func (l *Log) Since(rev int64, limit int) Page {
 			return p
 		}
 		p.Next = c.rev
-		if r := l.rowLocked(c.ref); r != nil && r.Rev == c.rev {
+		if next >= len(l.rows) || l.rows[next].Ref != c.ref {
+			at, found := place(l.rows, c.ref)
+			if !found {
+				continue
+			}
+			next = at
+		}
+		if r := &l.rows[next]; r.Rev == c.rev {
 			p.Rows = append(p.Rows, *r)
 		}
+		next++
 	}
 	return p
 }
@@ -173,7 +183,7 @@ func (l *Log) Row(ref Ref) (Row, bool) {
 func (l *Log) Rows(from Ref, limit int) []Row {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	i, _ := slices.BinarySearchFunc(l.rows, from, func(r Row, ref Ref) int { return r.Ref.compare(ref) })
+	i, _ := place(l.rows, from)
 	rest := l.rows[i:]
 	if limit > 0 && len(rest) > limit {
 		rest = rest[:limit]
@@ -182,11 +192,33 @@ func (l *Log) Rows(from Ref, limit int) []Row {
 }
 
 func (l *Log) rowLocked(ref Ref) *Row {
-	i, ok := slices.BinarySearchFunc(l.rows, ref, func(r Row, ref Ref) int { return r.Ref.compare(ref) })
+	i, ok := place(l.rows, ref)
 	if !ok {
 		return nil
 	}
 	return &l.rows[i]
+}
+
+// place is where a row stands in rows, or would stand. Most that is asked for is near the end, so the search begins there.
+func place(rows []Row, ref Ref) (at int, found bool) {
+	low, high := 0, len(rows)
+	for step := 1; low < high; step *= 2 {
+		i := max(high-step, low)
+		if rows[i].Ref.compare(ref) < 0 {
+			low = i + 1
+			break
+		}
+		high = i
+	}
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if rows[mid].Ref.compare(ref) < 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low, low < len(rows) && rows[low].Ref == ref
 }
 
 // Select yields the rows that f matches, in the order of the wire, from the first one at or after from. It reads payloads only if f
@@ -364,19 +396,19 @@ func (l *Log) Events(from int64) iter.Seq2[Event, error] {
 
 // mergeLocked takes rows from a Book.
 func (l *Log) mergeLocked(rows []Row) {
-	for _, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		l.rev++
 		r.Rev = l.rev
-		switch old := l.rowLocked(r.Ref); {
-		case old != nil:
-			*old = r
-		case len(l.rows) == 0 || l.rows[len(l.rows)-1].Ref.compare(r.Ref) < 0:
-			l.rows = append(l.rows, r)
-		case l.rows[0].Ref.compare(r.Ref) > 0:
+		switch at, found := place(l.rows, r.Ref); {
+		case found:
+			l.rows[at] = *r
+		case at == len(l.rows):
+			l.rows = append(l.rows, *r)
+		case at == 0:
 			continue // a late change of what was dropped
 		default:
-			i, _ := slices.BinarySearchFunc(l.rows, r.Ref, func(r Row, ref Ref) int { return r.Ref.compare(ref) })
-			l.rows = slices.Insert(l.rows, i, r)
+			l.rows = slices.Insert(l.rows, at, *r)
 		}
 		l.changes = append(l.changes, change{l.rev, r.Ref})
 	}

@@ -18,14 +18,18 @@ type Ref struct {
 func (r Ref) IsZero() bool { return r == Ref{} }
 
 // String is the text of r, "" for none.
-func (r Ref) String() string {
-	switch {
-	case r.IsZero():
-		return ""
-	case r.Member == 0:
-		return strconv.FormatInt(r.Seq, 10)
+func (r Ref) String() string { return string(r.append(nil)) }
+
+// append adds what String returns.
+func (r Ref) append(dst []byte) []byte {
+	if r.IsZero() {
+		return dst
 	}
-	return strconv.FormatInt(r.Seq, 10) + "." + strconv.Itoa(r.Member)
+	dst = strconv.AppendInt(dst, r.Seq, 10)
+	if r.Member > 0 {
+		dst = strconv.AppendInt(append(dst, '.'), int64(r.Member), 10)
+	}
+	return dst
 }
 
 // ParseRef reads what String wrote.
@@ -139,8 +143,7 @@ func (r *Row) Broken() bool {
 // "members", "parent", "call", "answer", "count", "state", "ms" (what Took is, with fractions), "progress", "total", "trace",
 // "findings". What is empty is left out; refs are strings such as "3.4".
 func (r *Row) AppendJSON(dst []byte) ([]byte, error) {
-	dst = append(dst, `{"ref":"`...)
-	dst = append(append(dst, r.Ref.String()...), '"')
+	dst = append(r.Ref.append(append(dst, `{"ref":"`...)), '"')
 	dst = appendNumber(dst, "rev", r.Rev)
 	dst = append(dst, `,"time":"`...)
 	dst = r.Time.UTC().AppendFormat(dst, time.RFC3339Nano)
@@ -166,9 +169,9 @@ func (r *Row) AppendJSON(dst []byte) ([]byte, error) {
 		dst = append(dst, `,"cut":true`...)
 	}
 	dst = appendNumber(dst, "members", int64(r.Members))
-	dst = appendText(dst, "parent", r.Parent.String())
-	dst = appendText(dst, "call", r.Call.String())
-	dst = appendText(dst, "answer", r.Answer.String())
+	dst = appendRef(dst, "parent", r.Parent)
+	dst = appendRef(dst, "call", r.Call)
+	dst = appendRef(dst, "answer", r.Answer)
 	dst = appendNumber(dst, "count", int64(r.Count))
 	dst = appendText(dst, "state", r.State)
 	if r.Took > 0 {
@@ -189,4 +192,12 @@ func (r *Row) AppendJSON(dst []byte) ([]byte, error) {
 		dst = appendValue(dst, "findings", r.Findings)
 	}
 	return append(dst, '}'), nil
+}
+
+func appendRef(dst []byte, name string, r Ref) []byte {
+	if r.IsZero() {
+		return dst
+	}
+	dst = append(append(append(dst, `,"`...), name...), `":"`...)
+	return append(r.append(dst), '"')
 }
