@@ -246,3 +246,17 @@ func TestAgentOfAClient(t *testing.T) {
 		t.Errorf("Run = %v", err)
 	}
 }
+
+func TestMerge(t *testing.T) {
+	a, b := agent.Metadata{}.With("a", 1).With("both", 1), agent.Metadata{}.With("b", 2).With("both", 2)
+	if diff := cmp.Diff(agent.Metadata{}.With("a", 1).With("b", 2).With("both", 2), a.Merge(b)); diff != "" {
+		t.Errorf("Merge (-want +got):\n%s", diff)
+	}
+	if len(a) != 2 || len(b) != 2 {
+		t.Errorf("Merge changed what it merges: %v, %v", a, b)
+	}
+	var none agent.Metadata
+	if got := none.Merge(nil); got != nil {
+		t.Errorf("nothing and nothing is %v", got)
+	}
+}

@@ -25,6 +25,17 @@ func (m Metadata) With(key string, v any) Metadata {
 	return c
 }
 
+// Merge returns a copy with the members of more in it, which win. It is m itself when there are none.
+func (m Metadata) Merge(more Metadata) Metadata {
+	if len(more) == 0 {
+		return m
+	}
+	c := make(Metadata, len(m)+len(more))
+	maps.Copy(c, m)
+	maps.Copy(c, more)
+	return c
+}
+
 // Get decodes the member into v and reports whether there is one that fits.
 func (m Metadata) Get(key string, v any) bool {
 	raw, ok := m[key]
@@ -161,3 +172,15 @@ func User(parts ...Part) []Message { return []Message{{Role: RoleUser, Parts: pa
 
 // Prompt makes the input that is this text.
 func Prompt(text string) []Message { return User(Text(text)) }
+
+// LastTurn returns what the user said last: the messages of the user behind the last one of an agent, and all of the input if there are none.
+func LastTurn(input []Message) []Message {
+	from := len(input)
+	for from > 0 && input[from-1].Role == RoleUser {
+		from--
+	}
+	if from == len(input) {
+		return input
+	}
+	return input[from:]
+}

@@ -177,17 +177,10 @@ func (r *Run) Parts() []Part {
 	return out
 }
 
-// Text returns the text of what the user said last: the messages of the user behind the last one of an agent.
+// Text returns the text of what the user said last, as [LastTurn] has it.
 func (r *Run) Text() string {
-	from := len(r.Input)
-	for from > 0 && r.Input[from-1].Role == RoleUser {
-		from--
-	}
-	if from == len(r.Input) {
-		return TextOf(r.Parts())
-	}
 	var b strings.Builder
-	for _, m := range r.Input[from:] {
+	for _, m := range LastTurn(r.Input) {
 		b.WriteString(TextOf(m.Parts))
 	}
 	return b.String()

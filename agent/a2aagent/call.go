@@ -51,8 +51,8 @@ func (l *link) Agents(ctx context.Context) ([]agent.Card, error) {
 
 // Do sends a message, and follows what comes of it. The name of the agent is not looked at: there is one.
 func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*agent.Result, error) {
-	f := &follower{link: l, ctx: ctx, caller: c, told: map[string]int{}}
-	talk, release := agent.Outlive(ctx, f.stop)
+	f := l.follower(ctx, c)
+	talk, release := agent.Outlive(ctx, f.Stop)
 	defer release()
 	send := &a2a.SendRequest{Message: inputTo(req.Input), Metadata: a2a.Metadata(req.Metadata)}
 	send.Message.ContextID = req.Session
@@ -75,7 +75,7 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 
 // Attach hears of a task from its beginning, as far as its artifacts tell, and stays with it.
 func (l *link) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Result, error) {
-	f := &follower{link: l, ctx: ctx, caller: c, told: map[string]int{}}
+	f := l.follower(ctx, c)
 	if task, err := l.client.Task(ctx, &a2a.GetTaskRequest{ID: id}); err != nil {
 		return nil, err
 	} else if task.Status.State.Terminal() { // which nobody can subscribe to
@@ -134,56 +134,27 @@ func (l *link) sendWhole(ctx context.Context, r *a2a.SendRequest, before *a2a.Ta
 
 // A follower is one task, as its caller hears of it.
 type follower struct {
-	link   *link
-	ctx    context.Context // the caller's; its end is not the end of the talk
-	caller agent.Caller
+	*agent.Remote
+	link *link
 
-	mu    sync.Mutex // guards what follows
-	id    string
-	ended bool // the caller's ctx, before the id was known
-
-	task   a2a.Task
-	told   map[string]int // how many parts of each artifact; those of a task that comes whole again are not new
-	spoke  bool           // a message instead of a task
-	broken error          // of the caller
+	task  a2a.Task
+	told  map[string]int // how many parts of each artifact; those of a task that comes whole again are not new
+	spoke bool           // a message instead of a task
 }
 
-// stop cancels the task, as soon as it is known which.
-func (f *follower) stop(ctx context.Context) {
-	f.mu.Lock()
-	id := f.id
-	f.ended = true
-	f.mu.Unlock()
-	if id != "" {
-		_, _ = f.link.client.Cancel(ctx, id) // it may be over
-	}
+// follower makes the follower of a task that c asked for.
+func (l *link) follower(ctx context.Context, c agent.Caller) *follower {
+	return &follower{link: l, told: map[string]int{}, Remote: agent.NewRemote(ctx, c, func(ctx context.Context, id string) {
+		_, _ = l.client.Cancel(ctx, id) // it may be over
+	})}
 }
 
 // started notes which task it is.
 func (f *follower) started(id, session string) {
-	f.mu.Lock()
-	known, ended := f.id != "", f.ended
-	f.id = id
-	f.mu.Unlock()
-	if known {
-		return
+	if f.task.ID == "" {
+		f.task.ID, f.task.ContextID = id, session
 	}
-	f.task.ID, f.task.ContextID = id, session
-	f.tell(agent.Event{Kind: agent.EventStarted, ID: id, Session: session})
-	if ended {
-		f.stop(context.WithoutCancel(f.ctx))
-	}
-}
-
-// tell hands an event over. A caller who does not want it any more has the task canceled.
-func (f *follower) tell(e agent.Event) {
-	if f.broken != nil || f.ctx.Err() != nil {
-		return
-	}
-	if err := f.caller.Tell(f.ctx, e); err != nil && f.ctx.Err() == nil {
-		f.broken = err
-		f.stop(context.WithoutCancel(f.ctx))
-	}
+	f.Started(id, session)
 }
 
 // event hears one thing that comes of the message.
@@ -193,7 +164,7 @@ func (f *follower) event(e a2a.Event) {
 		f.spoke = true
 		f.task.ContextID = e.Message.ContextID
 		f.started(e.Message.TaskID, e.Message.ContextID)
-		f.tell(agent.Event{Kind: agent.EventOutput, Parts: partsFrom(e.Message.Parts), Metadata: metadataOf(e.Message.Metadata)})
+		f.Tell(agent.Event{Kind: agent.EventOutput, Parts: partsFrom(e.Message.Parts), Metadata: metadataOf(e.Message.Metadata)})
 	case e.Task != nil:
 		f.started(e.Task.ID, e.Task.ContextID)
 		f.task = *e.Task
@@ -233,9 +204,7 @@ func (f *follower) artifact(a *a2a.Artifact, parts []a2a.Part, m agent.Metadata)
 	}
 	var own agent.Metadata
 	if a.Metadata.Get(agent.MetaEvent, &own) {
-		for key, value := range own {
-			out.Metadata = out.Metadata.With(key, value)
-		}
+		out.Metadata = out.Metadata.Merge(own)
 	}
 	if rest := without(a.Metadata, agent.MetaEvent); f.told[a.ArtifactID] == 0 && (rest != nil || a.Description != "" || a.Extensions != nil) {
 		about := *a
@@ -243,13 +212,13 @@ func (f *follower) artifact(a *a2a.Artifact, parts []a2a.Part, m agent.Metadata)
 		out.Metadata = out.Metadata.With("a2a/artifact", about)
 	}
 	f.told[a.ArtifactID] += len(parts)
-	f.tell(out)
+	f.Tell(out)
 }
 
 // status tells what the agent says about its work. What ends the task, or asks, is for later.
 func (f *follower) status(s a2a.TaskStatus, about a2a.Metadata) {
 	if s.State == a2a.StateCompleted && s.Message != nil {
-		f.tell(agent.Event{Kind: agent.EventOutput, Message: "status", Parts: partsFrom(s.Message.Parts), Metadata: metadataOf(s.Message.Metadata)})
+		f.Tell(agent.Event{Kind: agent.EventOutput, Message: "status", Parts: partsFrom(s.Message.Parts), Metadata: metadataOf(s.Message.Metadata)})
 		return
 	}
 	if s.State.Rests() {
@@ -269,9 +238,7 @@ func (f *follower) status(s a2a.TaskStatus, about a2a.Metadata) {
 		switch {
 		case key == agent.MetaProgress:
 		case key == agent.MetaEvent && value.Decode(&own) == nil:
-			for k, v := range own {
-				e.Metadata = e.Metadata.With(k, v)
-			}
+			e.Metadata = e.Metadata.Merge(own)
 		default:
 			e.Metadata = e.Metadata.With(key, value)
 		}
@@ -279,7 +246,7 @@ func (f *follower) status(s a2a.TaskStatus, about a2a.Metadata) {
 	if e.Kind == agent.EventOther && e.Metadata == nil {
 		return // it is at work, and has nothing to say
 	}
-	f.tell(e)
+	f.Tell(e)
 }
 
 // follow hears what comes of the message, and answers questions, until the task is over.
@@ -287,8 +254,8 @@ func (f *follower) follow(talk context.Context, events iter.Seq2[a2a.Event, erro
 	for {
 		for e, err := range events {
 			if err != nil {
-				if f.broken != nil {
-					err = f.broken
+				if f.Err() != nil {
+					err = f.Err()
 				}
 				return nil, err
 			}
@@ -296,21 +263,21 @@ func (f *follower) follow(talk context.Context, events iter.Seq2[a2a.Event, erro
 		}
 		s := f.task.Status
 		switch {
-		case f.broken != nil:
-			return nil, f.broken
+		case f.Err() != nil:
+			return nil, f.Err()
 		case f.spoke:
-			return &agent.Result{State: agent.Completed, ID: f.id, Session: f.task.ContextID}, nil
+			return &agent.Result{State: agent.Completed, ID: f.ID(), Session: f.task.ContextID}, nil
 		case !s.State.Interrupted():
 			return f.result(), nil
 		}
 		q := questionFrom(s)
-		answer, why := f.caller.Ask(f.ctx, q)
+		answer, why := f.Ask(q)
 		switch {
 		case errors.Is(why, agent.ErrLater):
 			return &agent.Result{State: agent.Waiting, ID: f.task.ID, Session: f.task.ContextID, Question: q}, nil
 		case why != nil:
 			task, err := f.link.client.Cancel(talk, f.task.ID) // nobody will come back to it
-			if f.ctx.Err() == nil {
+			if !f.Gone() {
 				return nil, fmt.Errorf("a2aagent: %w: %.200q", why, q.Text)
 			}
 			if err != nil {
@@ -349,9 +316,7 @@ func (f *follower) result() *agent.Result {
 		for _, p := range m.Parts {
 			var own agent.Result
 			if p.Metadata.Get(agent.MetaResult, &own) {
-				for key, value := range own.Metadata {
-					r.Metadata = r.Metadata.With(key, value)
-				}
+				r.Metadata = r.Metadata.Merge(own.Metadata)
 			}
 		}
 	}

@@ -104,14 +104,7 @@ type references struct {
 // inputTo writes the input of a request: what the user said last, and beside it all of it, if that is more.
 func inputTo(input []agent.Message) *a2a.Message {
 	m := a2a.UserMessage()
-	from := len(input)
-	for from > 0 && input[from-1].Role == agent.RoleUser {
-		from--
-	}
-	if from == len(input) {
-		from = 0
-	}
-	for _, one := range input[from:] {
+	for _, one := range agent.LastTurn(input) {
 		m.Parts = append(m.Parts, partsTo(one.Parts)...)
 	}
 	if len(input) == 1 && input[0].Role == agent.RoleUser {
@@ -150,7 +143,7 @@ func metadataOf(m a2a.Metadata) agent.Metadata {
 }
 
 // text is the JSON text of a value that has one.
-func text(v any) jsonrpc.Raw { return agent.Metadata{}.With("", v)[""] }
+func text(v any) jsonrpc.Raw { return agent.Value(v).JSON }
 
 // Input writes what an agent is asked as this protocol has it, for whoever sends it by [a2a.Client] itself.
 func Input(input []agent.Message) *a2a.Message { return inputTo(input) }

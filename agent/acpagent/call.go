@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 
 	"github.com/da1ed7bb/parley/acp"
 	"github.com/da1ed7bb/parley/agent"
@@ -32,8 +31,8 @@ func (l *link) Agents(ctx context.Context) ([]agent.Card, error) {
 
 // Do starts a run, or answers one that was left waiting, and follows it.
 func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*agent.Result, error) {
-	f := &follower{link: l, ctx: ctx, caller: c}
-	talk, release := agent.Outlive(ctx, f.stop)
+	f := l.follower(ctx, c)
+	talk, release := agent.Outlive(ctx, f.Stop)
 	defer release()
 	var run *acp.Run
 	var err error
@@ -41,7 +40,7 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 		if req.Answer == nil {
 			return nil, errors.New("acpagent: a run that waits needs an answer")
 		}
-		f.started(req.Run, "")
+		f.Started(req.Run, "")
 		run, err = l.client.ResumeStream(talk, req.Run, answerTo(req.Answer), f.event)
 	} else {
 		q := acp.RunCreateRequest{AgentName: req.Agent, SessionID: req.Session}
@@ -58,61 +57,25 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 
 // Attach hears a run from its beginning, and stays with it.
 func (l *link) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Result, error) {
-	f := &follower{link: l, ctx: ctx, caller: c}
+	f := l.follower(ctx, c)
 	run, err := l.client.Subscribe(ctx, id, 0, f.event)
 	return f.follow(ctx, run, err)
 }
 
 // A follower is one run, as its caller hears of it.
 type follower struct {
-	link   *link
-	ctx    context.Context // the caller's; its end is not the end of the talk
-	caller agent.Caller
+	*agent.Remote
+	link *link
 
-	mu    sync.Mutex // guards what follows
-	id    string
-	ended bool // the caller's ctx, before the id was known
-
-	messages int   // that have begun
-	parts    int   // of the message that is being said
-	broken   error // of the caller
+	messages int // that have begun
+	parts    int // of the message that is being said
 }
 
-// stop cancels the run, as soon as it is known which.
-func (f *follower) stop(ctx context.Context) {
-	f.mu.Lock()
-	id := f.id
-	f.ended = true
-	f.mu.Unlock()
-	if id != "" {
-		_, _ = f.link.client.Cancel(ctx, id) // it may be over
-	}
-}
-
-// started notes the id of the run, and reports whether it is to be cancelled already.
-func (f *follower) started(id, session string) {
-	f.mu.Lock()
-	known, ended := f.id != "", f.ended
-	f.id = id
-	f.mu.Unlock()
-	if known {
-		return
-	}
-	f.tell(agent.Event{Kind: agent.EventStarted, ID: id, Session: session})
-	if ended {
-		f.stop(context.WithoutCancel(f.ctx))
-	}
-}
-
-// tell hands an event over. A caller who does not want it any more has the run cancelled.
-func (f *follower) tell(e agent.Event) {
-	if f.broken != nil || f.ctx.Err() != nil {
-		return
-	}
-	if err := f.caller.Tell(f.ctx, e); err != nil && f.ctx.Err() == nil {
-		f.broken = err
-		f.stop(context.WithoutCancel(f.ctx))
-	}
+// follower makes the follower of a run that c asked for.
+func (l *link) follower(ctx context.Context, c agent.Caller) *follower {
+	return &follower{link: l, Remote: agent.NewRemote(ctx, c, func(ctx context.Context, id string) {
+		_, _ = l.client.Cancel(ctx, id) // it may be over
+	})}
 }
 
 // message names the message that is being said: the first has no name.
@@ -128,29 +91,29 @@ func (f *follower) event(e acp.Event) error {
 	switch e.Type {
 	case acp.EventRunCreated, acp.EventRunInProgress:
 		if e.Run != nil {
-			f.started(e.Run.ID, e.Run.SessionID)
+			f.Started(e.Run.ID, e.Run.SessionID)
 		}
 	case acp.EventMessageCreated:
 		f.messages++
 		f.parts = 0
 		if e.Message != nil && len(e.Message.Parts) > 0 { // a whole one
 			f.parts = len(e.Message.Parts)
-			f.tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: partsFrom(e.Message.Parts)})
+			f.Tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: partsFrom(e.Message.Parts)})
 		}
 	case acp.EventMessagePart:
 		if e.Part != nil {
 			f.parts++
-			f.tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: []agent.Part{partFrom(*e.Part)}})
+			f.Tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: []agent.Part{partFrom(*e.Part)}})
 		}
 	case acp.EventMessageCompleted:
 		if f.parts == 0 && e.Message != nil && len(e.Message.Parts) > 0 { // said in one piece
-			f.tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: partsFrom(e.Message.Parts)})
+			f.Tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: partsFrom(e.Message.Parts)})
 		}
 	case acp.EventGeneric:
-		f.tell(genericFrom(e))
+		f.Tell(genericFrom(e))
 	case acp.EventRunAwaiting, acp.EventRunCompleted, acp.EventRunFailed, acp.EventRunCancelled:
 	default:
-		f.tell(agent.Event{Kind: agent.EventOther, Metadata: agent.Metadata{}.With("acp/event", e)})
+		f.Tell(agent.Event{Kind: agent.EventOther, Metadata: agent.Metadata{}.With("acp/event", e)})
 	}
 	return nil
 }
@@ -172,22 +135,22 @@ func genericFrom(e acp.Event) agent.Event {
 func (f *follower) follow(talk context.Context, run *acp.Run, err error) (*agent.Result, error) {
 	for {
 		switch {
-		case f.broken != nil:
-			return nil, f.broken
+		case f.Err() != nil:
+			return nil, f.Err()
 		case err != nil:
 			return nil, err
 		}
-		f.started(run.ID, run.SessionID)
+		f.Started(run.ID, run.SessionID)
 		if run.Status != acp.RunAwaiting {
 			return resultOf(run), nil
 		}
 		q := questionFrom(run.AwaitRequest)
-		answer, why := f.caller.Ask(f.ctx, q)
+		answer, why := f.Ask(q)
 		switch {
 		case errors.Is(why, agent.ErrLater):
 			return &agent.Result{State: agent.Waiting, ID: run.ID, Session: run.SessionID, Question: q}, nil
 		case why != nil:
-			if f.ctx.Err() == nil {
+			if !f.Gone() {
 				_, _ = f.link.client.Cancel(talk, run.ID) // nobody will come back to it
 				return nil, fmt.Errorf("acpagent: %w: %.200q", why, q.Text)
 			}

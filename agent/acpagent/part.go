@@ -84,9 +84,7 @@ func partFrom(p acp.MessagePart) agent.Part {
 		var own beside
 		if key == agent.MetaPart && value.Decode(&own) == nil {
 			out.Filename = own.Filename
-			for k, v := range own.Metadata {
-				out.Metadata = out.Metadata.With(k, v)
-			}
+			out.Metadata = out.Metadata.Merge(own.Metadata)
 			continue
 		}
 		out.Metadata = out.Metadata.With(unknown+key, value)
@@ -130,9 +128,7 @@ func messageFrom(m acp.Message) agent.Message {
 		switch {
 		case key == agent.MetaRequest: // of the request, not of its first message
 		case key == agent.MetaMessage && value.Decode(&own) == nil:
-			for k, v := range own {
-				out.Metadata = out.Metadata.With(k, v)
-			}
+			out.Metadata = out.Metadata.Merge(own)
 		default:
 			out.Metadata = out.Metadata.With(unknown+key, value)
 		}
@@ -150,7 +146,7 @@ func with(m acp.Extra, key string, value jsonrpc.Raw) acp.Extra {
 }
 
 // text is the JSON text of a value that has one.
-func text(v any) jsonrpc.Raw { return agent.Metadata{}.With("", v)[""] }
+func text(v any) jsonrpc.Raw { return agent.Value(v).JSON }
 
 // Input writes what an agent is asked as this protocol has it, for whoever starts a run by [acp.Client] itself.
 func Input(input []agent.Message) []acp.Message {
