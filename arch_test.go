@@ -59,8 +59,8 @@ var mayImport = map[string][]string{
 
 	// Over all protocols.
 	"config":         underAgents(),
-	"agent":          {"internal/x/...", "jsonrpc"}, // the seam alone
-	"agent/...":      underAgents("agent"),          // one protocol to it, each
+	"agent":          {"internal/x/...", "jsonrpc"},              // the seam alone
+	"agent/...":      underAgents("agent", "agent/internal/..."), // one protocol to it, each
 	"capture/lens":   underAgents(),
 	"capture/tap":    {"internal/x/...", "jsonrpc", "capture"},
 	"capture/replay": {"internal/x/...", "jsonrpc", "capture"},

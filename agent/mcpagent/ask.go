@@ -133,4 +133,4 @@ func fill(e *mcp.Elicitation, a *agent.Answer) *mcp.ElicitResult {
 }
 
 // text is the JSON text of a value that has one.
-func text(v any) jsonrpc.Raw { return agent.Metadata{}.With("", v)[""] }
+func text(v any) jsonrpc.Raw { return agent.Value(v).JSON }

@@ -252,9 +252,7 @@ func begin(ctx context.Context, a *agent.Agent, call *mcp.Request) (*work, error
 		case agent.MetaRequest:
 			var own agent.Metadata
 			_ = value.Decode(&own) // of somebody else, who means something else by it
-			for k, v := range own {
-				r.Metadata = r.Metadata.With(k, v)
-			}
+			r.Metadata = r.Metadata.Merge(own)
 		default:
 			r.Metadata = r.Metadata.With(unknown+key, value.Clone()) // its bytes are the call's
 		}
