@@ -15,7 +15,7 @@ import (
 )
 
 // Objects go through templates to tools as they are, over MCP: to a tool of anybody's as its arguments, to an agent that is served as a tool
-// as a part of JSON, to a plan that is as its input by name. A prompt is text.
+// as a part of JSON, or as the text that the tool's schema asks for, to a plan that is as its input by name. A prompt is text.
 func TestToolArguments(t *testing.T) {
 	var log memoryLog
 	tools := mcp.NewServer(mcp.Implementation{Name: "tools", Version: "1"}, nil)
@@ -56,6 +56,8 @@ steps:
   - {id: member, tool: m/look, args: {o: "{{ made.json.a[1] }}"}}
   - {id: none, tool: m/look}
   - {id: text, tool: m/look, args: {text: hi}}
+  - {id: number, tool: m/look, args: {text: 1}}
+  - {id: more, tool: m/look, args: {text: hi, and: so}}
   - {id: prompt, agent: mlook, prompt: "{{ input.o }}"}
   - {id: nested, tool: m/nested, args: {who: {name: "{{ made.json.a[0] }}"}}}
   - {id: prose, agent: says, prompt: x}
@@ -71,7 +73,9 @@ steps:
 		"whole":   `json={"a":1,"b":[2]} text=`,
 		"member":  `json={"o":{"b":9007199254740993}} text=`,
 		"none":    `json={} text=`,
-		"text":    `json={"text":"hi"} text=`,
+		"number":  `json={"text":1} text=`,
+		"more":    `json={"and":"so","text":"hi"} text=`,
+		"text":    `json= text=hi`,
 		"prompt":  `json= text={"a":1,"b":[2]}`,
 		"nested":  "Hello, 1!",
 		"nojson":  "null",

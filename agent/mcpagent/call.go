@@ -106,12 +106,14 @@ func (l *link) tool(ctx context.Context, name string) (mcp.Tool, error) {
 }
 
 // argumentsTo writes an input as the arguments of a tool: JSON that is an object as it is, and text into the member that takes it. Beside it goes
-// all of the input, if that is more.
+// all of the input, if that is more. A tool that is an agent of ours takes any input, and an object of JSON is a part for it like all others,
+// unless it is what the tool asks for by its schema.
 func argumentsTo(t *mcp.Tool, input []agent.Message) (args jsonrpc.Raw, meta mcp.Meta, err error) {
 	r := agent.Run{Input: input}
 	_, ours := t.Meta[agent.MetaCard]
 	parts := r.Parts()
-	if len(parts) == 1 && len(parts[0].JSON) > 0 && parts[0].JSON[0] == '{' && !ours {
+	alone := len(input) == 1 && input[0].Role == agent.RoleUser && input[0].Metadata == nil && len(parts) == 1 && isBare(&parts[0])
+	if len(parts) == 1 && len(parts[0].JSON) > 0 && parts[0].JSON[0] == '{' && (!ours || alone && isText(parts[0].JSON)) {
 		return parts[0].JSON, nil, nil
 	}
 	var s schema
@@ -129,8 +131,7 @@ func argumentsTo(t *mcp.Tool, input []agent.Message) (args jsonrpc.Raw, meta mcp
 			name = one
 		}
 	}
-	plain := len(input) == 1 && input[0].Role == agent.RoleUser && input[0].Metadata == nil && len(parts) == 1 && isPlain(&parts[0])
-	if !plain {
+	if !alone || !parts[0].IsText() {
 		meta = meta.With(agent.MetaInput, input)
 	}
 	switch said := r.Text(); {
@@ -142,8 +143,15 @@ func argumentsTo(t *mcp.Tool, input []agent.Message) (args jsonrpc.Raw, meta mcp
 	return nil, nil, fmt.Errorf("mcpagent: %s takes no text; give it a JSON object", t.Name)
 }
 
-func isPlain(p *agent.Part) bool {
-	return p.IsText() && p.Name == "" && p.MediaType == "" && p.Filename == "" && p.Metadata == nil
+// isText reports whether an object is what inputSchema asks for.
+func isText(object jsonrpc.Raw) bool {
+	var members map[string]jsonrpc.Raw
+	return object.Decode(&members) == nil && len(members) == 1 && len(members["text"]) > 0 && members["text"][0] == '"'
+}
+
+// isBare reports whether a part is its content and nothing else.
+func isBare(p *agent.Part) bool {
+	return p.Name == "" && p.MediaType == "" && p.Filename == "" && p.Metadata == nil
 }
 
 // inCall is where the context of a call has its follower.
@@ -323,9 +331,7 @@ func (f *follower) result(t *mcp.ToolResult) (*agent.Result, error) {
 	if t.IsError {
 		if r.State, r.Text = agent.Failed, why; own.State != "" {
 			r.State, r.Text = own.State, own.Text
-			for key, value := range own.Metadata {
-				r.Metadata = r.Metadata.With(key, value)
-			}
+			r.Metadata = r.Metadata.Merge(own.Metadata)
 		} else { // what somebody else's tool says is why it failed
 			r.Text, said = agent.TextOf(said), nil
 		}
