@@ -252,10 +252,12 @@ func textOrBase64(payload []byte) (text, encoded string) {
 	return "", base64.StdEncoding.EncodeToString(payload)
 }
 
-// followParams say which rows the page has already.
+// followParams say which rows the page has already, and whether it takes them in short: a row without "conn" then has the conn, target and
+// carrier of the notification's "all".
 type followParams struct {
 	Since int64  `json:"since,omitzero"`
 	Log   string `json:"log,omitzero"`
+	Short bool   `json:"short,omitzero"`
 }
 
 type followResult struct {

@@ -25,7 +25,7 @@ func (p *Playground) follow(ctx context.Context, page jsonrpc.Peer, in followPar
 	}
 	name := orDefault(in.Log, "live")
 	if name != "live" {
-		next, err := p.followRows(ctx, page, log, name, in.Since)
+		next, err := p.followRows(ctx, page, log, name, in)
 		return followResult{next}, err
 	}
 	open := ctx
@@ -38,7 +38,7 @@ func (p *Playground) follow(ctx context.Context, page jsonrpc.Peer, in followPar
 		defer cancel()
 		p.followState(ctx, page)
 	}()
-	next, err := p.followRows(ctx, page, log, name, in.Since)
+	next, err := p.followRows(ctx, page, log, name, in)
 	cancel()
 	<-done
 	if p.ctx.Err() != nil || open.Err() != nil {
@@ -47,11 +47,12 @@ func (p *Playground) follow(ctx context.Context, page jsonrpc.Peer, in followPar
 	return followResult{next}, err
 }
 
-func (p *Playground) followRows(ctx context.Context, page jsonrpc.Peer, log *capture.Log, name string, since int64) (int64, error) {
+func (p *Playground) followRows(ctx context.Context, page jsonrpc.Peer, log *capture.Log, name string, in followParams) (int64, error) {
+	since := in.Since
 	for first := true; ; first = false {
 		changes := log.Since(since, pageRows)
 		if len(changes.Rows) > 0 || changes.Reset || first {
-			if err := page.Notify(ctx, "rows", rowsMessage(log, name, &changes)); err != nil {
+			if err := page.Notify(ctx, "rows", rowsMessage(log, name, &changes, in.Short)); err != nil {
 				return since, err
 			}
 		}
@@ -70,9 +71,13 @@ func (p *Playground) followRows(ctx context.Context, page jsonrpc.Peer, log *cap
 }
 
 // rowsMessage is the params of "rows".
-func rowsMessage(log *capture.Log, name string, page *capture.Page) jsonrpc.Raw {
+func rowsMessage(log *capture.Log, name string, page *capture.Page, short bool) jsonrpc.Raw {
 	dst := append(make([]byte, 0, 256+320*len(page.Rows)), `{"log":`...)
 	dst = strconv.AppendQuote(dst, name) // a name of ours
+	if short && len(page.Rows) > 0 {
+		dst = append(dst, `,"all":`...)
+		dst = append(dst, raw(shorten(page.Rows))...)
+	}
 	dst = append(dst, `,"rows":`...)
 	dst = appendRows(dst, page.Rows)
 	for _, n := range []struct {
@@ -86,6 +91,27 @@ func rowsMessage(log *capture.Log, name string, page *capture.Page) jsonrpc.Raw 
 		dst = append(dst, `,"reset":true`...)
 	}
 	return append(dst, '}')
+}
+
+// A common is what most rows of a portion have alike.
+type common struct {
+	Conn    int64  `json:"conn"`
+	Target  string `json:"target,omitzero"`
+	Carrier string `json:"carrier,omitzero"`
+}
+
+// shorten leaves out of rows what the first of them has too, and returns that; and what the page has no use for. A long session is a third
+// shorter then.
+func shorten(rows []capture.Row) common {
+	all := common{rows[0].Conn, rows[0].Target, rows[0].Carrier}
+	for i := range rows {
+		r := &rows[i]
+		r.Rev = 0
+		if all == (common{r.Conn, r.Target, r.Carrier}) {
+			r.Conn, r.Target, r.Carrier = 0, "", ""
+		}
+	}
+	return all
 }
 
 func appendRows(dst []byte, rows []capture.Row) []byte {

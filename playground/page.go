@@ -37,8 +37,8 @@ type file struct {
 	media        string
 	tag          string
 	plain        []byte
-	zipped       []byte // nil if that saves nothing
-	neverChanges bool   // its name holds a digest
+	zipped       func() []byte // made when it is first asked for; nil if that saves nothing
+	neverChanges bool          // its name holds a digest
 }
 
 // files are the files of the page by path, without the slash in front.
@@ -60,17 +60,26 @@ var files = sync.OnceValue(func() map[string]*file {
 		f := &file{media: media, plain: content, tag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 		name = strings.TrimPrefix(name, "web/dist/")
 		f.neverChanges = strings.HasPrefix(name, "assets/")
-		var z bytes.Buffer
-		zip, _ := gzip.NewWriterLevel(&z, gzip.BestCompression) // the level is one that there is
-		_, _ = zip.Write(content)                               // into memory
-		if zip.Close() == nil && z.Len() < len(content)*9/10 {
-			f.zipped = z.Bytes()
-		}
+		f.zipped = sync.OnceValue(func() []byte { return zip(media, content) })
 		all[name] = f
 		return nil
 	}) // what is embedded can be read
 	return all
 })
+
+// zip compresses what can be compressed, at the level that takes no time worth mentioning: somebody waits for the page.
+func zip(media string, content []byte) []byte {
+	if media == mediaTypes[".woff2"] || media == mediaTypes[".png"] {
+		return nil
+	}
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	_, _ = w.Write(content) // into memory
+	if w.Close() != nil || z.Len() > len(content)*9/10 {
+		return nil
+	}
+	return z.Bytes()
+}
 
 // servePage serves a file of the page. It is the same for everybody and holds no secret.
 func servePage(w http.ResponseWriter, r *http.Request) {
@@ -95,10 +104,10 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	content := f.plain
-	if f.zipped != nil {
-		h.Set("Vary", "Accept-Encoding")
-		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && r.Header.Get("Range") == "" {
-			content = f.zipped
+	h.Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && r.Header.Get("Range") == "" {
+		if zipped := f.zipped(); zipped != nil {
+			content = zipped
 			h.Set("Content-Encoding", "gzip")
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -181,10 +183,14 @@ func (p *Playground) Close() error {
 			links = append(links, t.link)
 		}
 	}
+	opened := slices.Collect(maps.Values(p.logs))
 	p.tellLocked()
 	p.mu.Unlock()
 
 	p.cancel()
+	for _, o := range opened {
+		o.remove()
+	}
 	var wg sync.WaitGroup
 	for _, l := range links {
 		wg.Go(l.close)

@@ -23,7 +23,9 @@ import (
 type opened struct {
 	name string
 	log  *capture.Log
-	file string // a copy of our own, to be removed
+	file string             // a copy of our own, to be removed
+	stop context.CancelFunc // ends reading it
+	done chan struct{}      // closed when it is read, or not read any more
 }
 
 type logView struct {
@@ -66,10 +68,13 @@ func (p *Playground) sessionClose(_ context.Context, in logName) (none, error) {
 	return none{}, nil
 }
 
+// remove ends reading, and takes the copy away.
 func (o *opened) remove() {
-	if o.file != "" {
-		_ = os.Remove(o.file) // it lies in the folder for temporary files
+	if o.stop != nil {
+		o.stop()
+		<-o.done
 	}
+	_ = os.Remove(o.file) // it lies in the folder for temporary files
 }
 
 // Bounds of a session that is dropped on the page.
@@ -104,7 +109,8 @@ func (p *Playground) serveOpen(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, view)
 }
 
-// openSession keeps a copy of a session on disk and reads it from there: what is long stays out of memory.
+// openSession keeps a copy of a session on disk and reads it from there: what is long stays out of memory. Of a long session the first rows
+// can be followed while the others are read.
 func (p *Playground) openSession(body io.Reader, name string) (logView, error) {
 	file, err := os.CreateTemp("", "parley-session-*.jsonl")
 	if err != nil {
@@ -112,26 +118,50 @@ func (p *Playground) openSession(body io.Reader, name string) (logView, error) {
 	}
 	o := &opened{name: cleanName(name), file: file.Name()}
 	_, err = io.Copy(file, http.MaxBytesReader(nil, io.NopCloser(body), maxSession))
+	var rest func(context.Context) error
 	if err = errors.Join(err, file.Close()); err == nil {
-		o.log, err = capture.Open(o.file, p.judges()...)
-	}
-	if err == nil && o.log.Len() == 0 {
-		err = orError(o.log.Err(), "it holds no messages")
+		o.log, rest, err = capture.Begin(o.file, p.judges()...)
 	}
 	if err != nil {
 		o.remove()
 		return logView{}, err
 	}
+	id, err := p.keep(o, rest)
+	if err != nil {
+		o.remove()
+		return logView{}, err
+	}
+	return logView{id, o.name, o.log.Len(), o.log.Lost()}, nil
+}
+
+// keep gives a session its name and has the rest of it read.
+func (p *Playground) keep(o *opened, rest func(context.Context) error) (id string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.logs) >= maxLogs || p.closed {
-		o.remove()
-		return logView{}, fmt.Errorf("%d sessions are open already; close one", maxLogs)
+	switch {
+	case o.log.Len() == 0:
+		err = orError(o.log.Err(), "it holds no messages")
+	case len(p.logs) >= maxLogs || p.closed:
+		err = fmt.Errorf("%d sessions are open already; close one", maxLogs)
 	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	if err != nil {
+		cancel()
+		_ = rest(ctx) // it only lets go of the file
+		return "", err
+	}
+	o.stop, o.done = cancel, make(chan struct{})
+	p.running.Go(func() {
+		defer close(o.done)
+		defer cancel()
+		if err := rest(ctx); err != nil && ctx.Err() == nil {
+			p.options.Log("playground: " + o.name + ": " + err.Error())
+		}
+	})
 	p.logCount++
-	id := "s" + strconv.Itoa(p.logCount)
+	id = "s" + strconv.Itoa(p.logCount)
 	p.logs[id] = o
-	return logView{id, o.name, o.log.Len(), o.log.Lost()}, nil
+	return id, nil
 }
 
 func orError(err error, text string) error {

@@ -1,0 +1,148 @@
+package playground_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/playground"
+)
+
+// recorded is a session file of n calls to two targets in turn.
+func recorded(t *testing.T, n int) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "s.jsonl")
+	rec, err := capture.New(&capture.Options{File: name, MaxMemory: 256 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wires := []*capture.Wire{rec.Wire(capture.WireInfo{Target: "@x", Carrier: "tcp"}), rec.Wire(capture.WireInfo{Target: "@y", Carrier: "ws"})}
+	for i := range n {
+		wires[i%2].Payload(capture.Out, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"m","params":[1]}`, i))
+		wires[i%2].Payload(capture.In, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":19}`, i))
+	}
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// rows are those of "rows" notifications, by ref, with what "all" says written out.
+func rowsOf(t *testing.T, stream string) map[string]obj {
+	t.Helper()
+	rows := map[string]obj{}
+	for line := range strings.Lines(stream) {
+		text, ok := strings.CutPrefix(line, "data: ")
+		if !ok {
+			continue
+		}
+		var m struct {
+			Params struct {
+				All  obj            `json:"all"`
+				Rows []obj          `json:"rows"`
+				Rest map[string]any `json:",embed"`
+			} `json:"params"`
+			Rest map[string]any `json:",embed"`
+		}
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range m.Params.Rows {
+			if _, own := r["conn"]; !own && m.Params.All != nil {
+				for k, v := range m.Params.All {
+					r[k] = v
+				}
+			}
+			delete(r, "rev")
+			rows[r["ref"].(string)] = r
+		}
+	}
+	return rows
+}
+
+// Rows in short are the same rows, in less.
+func TestFollowInShort(t *testing.T) {
+	b := open(t, &playground.Options{})
+	if status, _, text := b.do(http.MethodPost, "/session/open", "application/x-ndjson", recorded(t, 3_000), nil); status != 200 {
+		t.Fatal(status, text)
+	}
+	follow := func(params string) string {
+		_, _, text := b.do(http.MethodPost, "/rpc", "application/json", `{"jsonrpc":"2.0","id":1,"method":"follow","params":`+params+`}`, nil)
+		return text
+	}
+	long, short := follow(`{"log":"s1"}`), follow(`{"log":"s1","short":true}`)
+	want, got := rowsOf(t, long), rowsOf(t, short)
+	if len(want) != 6_002 {
+		t.Fatalf("%d rows, want %d", len(want), 6_002)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-long +short:\n%.2000s", diff)
+	}
+	if len(short) > len(long)*9/10 {
+		t.Errorf("in short it is %d bytes, else %d", len(short), len(long))
+	}
+}
+
+// The copy of a session goes when it is closed, even while it is read, and with the program.
+func TestCopiesOfSessionsGo(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	t.Setenv("TMP", folder)
+	t.Setenv("TEMP", folder)
+	copies := func() int {
+		names, err := filepath.Glob(filepath.Join(folder, "parley-session-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	b := open(t, &playground.Options{})
+	text := recorded(t, 20_000)
+	for range 2 {
+		if status, _, answer := b.do(http.MethodPost, "/session/open", "application/x-ndjson", text, nil); status != 200 {
+			t.Fatal(status, answer)
+		}
+	}
+	if n := copies(); n != 2 {
+		t.Errorf("%d copies of 2 sessions", n)
+	}
+	b.call("session/close", obj{"log": "s1"}, nil)
+	if n := copies(); n != 1 {
+		t.Errorf("%d copies of 1 session", n)
+	}
+	if err := b.page.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := copies(); n != 0 {
+		t.Errorf("%d copies are left", n)
+	}
+}
+
+// What is no session leaves nothing behind.
+func TestNoSession(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	b := open(t, &playground.Options{})
+	for _, text := range []string{"", "PK\x03\x04", "\n\n", `{"parley":"session","version":1}`, `{"parley":"session","version":2}`, "[1,2", strings.Repeat("x", 1<<20)} {
+		begin := time.Now()
+		if status, _, answer := b.do(http.MethodPost, "/session/open", "application/x-ndjson", text, nil); status != http.StatusUnprocessableEntity {
+			t.Errorf("%.20q: %d %s after %v", text, status, answer, time.Since(begin))
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || bytes.Contains([]byte(fmt.Sprint(left)), []byte("parley-session-")) {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
