@@ -211,7 +211,11 @@ func FuzzFindPlace(f *testing.F) {
 			at = len(text)
 		}
 		root, p := findPlace(text, at)
-		if p != nil && (p.from < 0 || p.from > at || p.to > len(text) || p.from > p.to || p.begun && at > p.to) && !(p.from >= at && !p.begun) {
+		switch {
+		case p == nil:
+		case p.from < 0 || p.from > p.to || p.to > len(text),
+			p.begun && (p.from >= at || p.to < at), // the cursor is in what was begun
+			!p.begun && p.from < at && p.to != at:  // and at the end of what is missing
 			t.Errorf("%q at %d: %+v", text, at, p)
 		}
 		c := &completer{text: text, root: root, place: p, known: offered[ProtocolMCP], protocol: ProtocolMCP, next: 1}
@@ -221,7 +225,8 @@ func FuzzFindPlace(f *testing.F) {
 		}
 		var v any
 		if json.Unmarshal(text, &v) == nil {
-			if got := read(root, text); !cmp.Equal(got, v) {
+			root, _ := findPlace(text, -1)
+			if got := read(root, text); !cmp.Equal(got, v) && strings.Count(string(text), "[")+strings.Count(string(text), "{") <= maxPlaceDepth {
 				t.Errorf("%q at %d is read as %v, want %v", text, at, got, v)
 			}
 		}

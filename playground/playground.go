@@ -89,6 +89,8 @@ type Playground struct {
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // everything that is not bound to a request
 
+	saving sync.Mutex // of files of saved calls
+
 	mu        sync.Mutex // guards what is below
 	closed    bool
 	order     []string // names of targets, as they are shown

@@ -1,7 +1,6 @@
 package playground
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,9 +14,7 @@ import (
 	"unicode"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -30,13 +27,26 @@ const (
 
 // A Saved is a call that is kept in a file, with what its answer has to be.
 type Saved struct {
-	Name      string            `json:"name"`
-	Target    string            `json:"target"`
-	Text      string            `json:"text"`
-	Headers   []headerField     `json:"headers,omitempty"`
-	Variables map[string]string `json:"variables,omitempty"`
-	Asserts   []Assert          `json:"asserts,omitempty"`
-	Updated   time.Time         `json:"updated,omitzero"`
+	Name      string        `json:"name"`
+	Target    string        `json:"target"`
+	Text      string        `json:"text"`
+	Headers   []headerField `json:"headers,omitempty"`
+	Variables Variables     `json:"variables,omitempty"`
+	Asserts   []Assert      `json:"asserts,omitempty"`
+	Updated   time.Time     `json:"updated,omitzero"`
+}
+
+// Variables are what is filled in for {{name}}. In a file a value may be a text, or any other JSON, which is filled in as it stands.
+type Variables map[string]string
+
+// UnmarshalJSON reads variables from a file.
+func (v *Variables) UnmarshalJSON(text []byte) error {
+	if kindOf(text) != "object" {
+		return fmt.Errorf("variables are an object")
+	}
+	*v = make(Variables)
+	members(text, func(name string, value jsonrpc.Raw) { (*v)[name] = variableText(value) })
+	return nil
 }
 
 // An Assert is something that must hold for the answer.
@@ -46,41 +56,118 @@ type Assert struct {
 	Value jsonrpc.Raw `json:"value,omitzero"`
 }
 
-type savedResult struct {
-	Folder string  `json:"folder"`
-	Calls  []Saved `json:"calls"`
+// A savedView is a saved call with its file, as it is now.
+type savedView struct {
+	Saved
+	Asserts []assertView `json:"asserts"`
+	File    string       `json:"file"`
+	Stamp   string       `json:"stamp"` // changes with the file
 }
 
+// An assertView is an assertion as the page has it: JavaScript would round a large number.
+type assertView struct {
+	Assert
+	Raw string `json:"raw,omitzero"` // the JSON text of the value; it counts if it is there
+}
+
+// assertsOf are the assertions that the page means.
+func assertsOf(views []assertView) ([]Assert, error) {
+	list := make([]Assert, 0, len(views))
+	for i, v := range views {
+		if v.Raw != "" {
+			value, err := jsonrpc.ParseRaw([]byte(v.Raw))
+			if err != nil {
+				return nil, badParam(fmt.Sprintf("/asserts/%d/raw", i), "the value is no JSON")
+			}
+			v.Value = value
+		}
+		list = append(list, v.Assert)
+	}
+	return list, checkAsserts(list)
+}
+
+type savedResult struct {
+	Folder   string         `json:"folder"`
+	Calls    []savedView    `json:"calls"`
+	Problems []savedProblem `json:"problems"`
+}
+
+// A savedProblem is a file that is no saved call.
+type savedProblem struct {
+	File string `json:"file"`
+	Text string `json:"text"`
+}
+
+// savedList reads all files of the folder, those that people wrote by hand too. Of two with one name the first file counts.
 func (p *Playground) savedList(context.Context, none) (savedResult, error) {
-	out := savedResult{Folder: p.options.Folder, Calls: []Saved{}}
+	out := savedResult{Folder: p.options.Folder, Calls: []savedView{}, Problems: []savedProblem{}}
 	names, err := filepath.Glob(filepath.Join(globEscape(p.options.Folder), "*"+savedSuffix))
 	if err != nil {
 		return out, badParam("", "the folder of saved calls cannot be read")
 	}
+	seen := make(map[string]string)
 	for _, name := range names[:min(len(names), maxSaved)] {
-		if s, err := readSaved(name); err == nil { // somebody else's file is left alone
-			out.Calls = append(out.Calls, s)
+		s, err := readSaved(name)
+		if first := seen[s.Name]; err == nil && first != "" {
+			err = fmt.Errorf("%s has the name %q already", filepath.Base(first), s.Name)
 		}
+		if err != nil {
+			out.Problems = append(out.Problems, savedProblem{name, err.Error()})
+			continue
+		}
+		seen[s.Name] = name
+		out.Calls = append(out.Calls, s)
 	}
-	slices.SortFunc(out.Calls, func(a, b Saved) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Calls, func(a, b savedView) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+// findSaved finds a saved call by its name, whatever its file is called.
+func (p *Playground) findSaved(name string) (savedView, bool, error) {
+	if s, err := readSaved(p.savedFile(name)); err == nil && s.Name == name {
+		return s, true, nil
+	}
+	list, err := p.savedList(context.Background(), none{})
+	if err != nil {
+		return savedView{}, false, err
+	}
+	if i := slices.IndexFunc(list.Calls, func(s savedView) bool { return s.Name == name }); i >= 0 {
+		return list.Calls[i], true, nil
+	}
+	return savedView{}, false, badParam("/name", "there is no saved call %q", name)
 }
 
 func globEscape(dir string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
-func readSaved(name string) (Saved, error) {
-	var s Saved
+func readSaved(name string) (savedView, error) {
+	s := savedView{File: name}
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return s, err
 	}
 	if len(text) > savedBytes {
-		return s, fmt.Errorf("%s is too long", name)
+		return s, fmt.Errorf("it has %d bytes; a saved call has up to %d", len(text), savedBytes)
 	}
-	err = json.Unmarshal(text, &s)
-	return s, err
+	value, err := parseSaved(text)
+	if err != nil {
+		return s, err
+	}
+	value.Standardize()
+	if err := json.Unmarshal(value.Pack(), &s.Saved); err != nil {
+		return s, err
+	}
+	if s.Name == "" {
+		s.Name = strings.TrimSuffix(filepath.Base(name), savedSuffix)
+	}
+	sum := sha256.Sum256(text)
+	s.Stamp = hex.EncodeToString(sum[:8])
+	s.Asserts = []assertView{}
+	for _, a := range s.Saved.Asserts {
+		s.Asserts = append(s.Asserts, assertView{a, string(a.Value)})
+	}
+	return s, checkAsserts(s.Saved.Asserts)
 }
 
 // savedFile is the file of a name: readable, and different for different names on every system.
@@ -96,37 +183,87 @@ func (p *Playground) savedFile(name string) string {
 	return filepath.Join(p.options.Folder, orDefault(readable[:min(len(readable), 40)], "call")+"-"+hex.EncodeToString(sum[:4])+savedSuffix)
 }
 
-type fileResult struct {
-	File string `json:"file"`
+type savedParams struct {
+	Name      string        `json:"name"`
+	Target    string        `json:"target,omitzero"`
+	Text      string        `json:"text,omitzero"`
+	Headers   []headerField `json:"headers,omitempty"`
+	Variables Variables     `json:"variables,omitempty"`
+	Asserts   []assertView  `json:"asserts,omitempty"`
+	Was       string        `json:"was,omitzero"`     // the name until now, of a call that is there
+	Stamp     string        `json:"stamp,omitzero"`   // of the file that was read; one that somebody has changed meanwhile is kept
+	Replace   bool          `json:"replace,omitzero"` // another call of that name
 }
 
-// savedSave writes a call into its file. Headers that hold secrets are not written.
-func (p *Playground) savedSave(_ context.Context, in Saved) (fileResult, error) {
+type fileResult struct {
+	File  string `json:"file"`
+	Stamp string `json:"stamp"`
+}
+
+// savedSave writes a call into its file: the one it was read from, or a new one. What else stands in that file stays there, and in
+// its order. Headers that hold secrets are not written.
+func (p *Playground) savedSave(_ context.Context, in savedParams) (fileResult, error) {
 	if strings.TrimSpace(in.Name) == "" || len(in.Name) > 200 {
 		return fileResult{}, badParam("/name", "a saved call needs a name of at most 200 bytes")
 	}
 	if len(in.Text) > savedBytes/2 {
 		return fileResult{}, badParam("/text", "that is too long to be saved")
 	}
-	for i, a := range in.Asserts {
-		if _, err := readPath(a.Path); err != nil {
-			return fileResult{}, badParam(fmt.Sprintf("/asserts/%d/path", i), "%v", err)
+	for name := range in.Variables {
+		if !variableName.MatchString("{{" + name + "}}") {
+			return fileResult{}, badParam("/variables", "%q is no name of a variable: letters, digits, and _ . -", name)
 		}
 	}
-	in.Headers = slices.DeleteFunc(in.Headers, func(h headerField) bool { return isSecretHeader(h.Name) })
-	in.Updated = time.Now().UTC().Truncate(time.Second)
-	text, err := json.Marshal(&in, jsontext.WithIndent("  "), json.Deterministic(true))
+	asserts, err := assertsOf(in.Asserts)
+	if err != nil {
+		return fileResult{}, err
+	}
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	was, found, err := p.findSaved(orDefault(in.Was, in.Name))
+	switch {
+	case !found && in.Was != "":
+		return fileResult{}, err
+	case found && in.Was == "" && !in.Replace:
+		return fileResult{}, badParam("/name", "there is a saved call %q already", in.Name)
+	case found && in.Stamp != "" && in.Stamp != was.Stamp:
+		return fileResult{}, badParam("/stamp", "%s was changed meanwhile; open the call again", filepath.Base(was.File))
+	}
+	if in.Was != "" && in.Was != in.Name {
+		if _, other, _ := p.findSaved(in.Name); other {
+			return fileResult{}, badParam("/name", "there is a saved call %q already", in.Name)
+		}
+	}
+	file := p.savedFile(in.Name)
+	var before []byte
+	if found {
+		file = was.File
+		if before, err = os.ReadFile(file); err != nil {
+			return fileResult{}, badParam("", "%v", err)
+		}
+	}
+	in.Headers = slices.DeleteFunc(in.Headers, func(h headerField) bool {
+		mine := func(x headerField) bool {
+			return x.Name == h.Name && x.Value != nil && h.Value != nil && *x.Value == *h.Value
+		}
+		return isSecretHeader(h.Name) && !slices.ContainsFunc(was.Headers, mine) // somebody wrote it into the file
+	})
+	call := Saved{Name: in.Name, Target: in.Target, Text: in.Text, Headers: in.Headers, Variables: in.Variables, Asserts: asserts}
+	if !found || !was.Updated.IsZero() {
+		call.Updated = time.Now().UTC().Truncate(time.Second)
+	}
+	text, err := mergeSaved(before, call)
 	if err != nil {
 		return fileResult{}, badParam("", "%v", err)
 	}
 	if err := os.MkdirAll(p.options.Folder, 0o700); err != nil {
 		return fileResult{}, badParam("", "%v", err)
 	}
-	name := p.savedFile(in.Name)
-	if err := writeFile(name, append(text, '\n')); err != nil {
+	if err := writeFile(file, text); err != nil {
 		return fileResult{}, badParam("", "%v", err)
 	}
-	return fileResult{name}, nil
+	sum := sha256.Sum256(text)
+	return fileResult{file, hex.EncodeToString(sum[:8])}, nil
 }
 
 // writeFile replaces a file as a whole.
@@ -153,164 +290,14 @@ type nameParams struct {
 }
 
 func (p *Playground) savedDelete(_ context.Context, in nameParams) (none, error) {
-	if err := os.Remove(p.savedFile(in.Name)); err != nil {
-		return none{}, badParam("/name", "there is no saved call %q", in.Name)
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	s, _, err := p.findSaved(in.Name)
+	if err != nil {
+		return none{}, err
+	}
+	if err := os.Remove(s.File); err != nil {
+		return none{}, badParam("/name", "%v", err)
 	}
 	return none{}, nil
-}
-
-type runParams struct {
-	Name      string            `json:"name"`
-	Target    string            `json:"target,omitzero"`
-	Variables map[string]string `json:"variables,omitempty"`
-}
-
-type runResult struct {
-	sendResult
-	Text    string         `json:"text"`
-	Results []assertResult `json:"results"`
-	OK      bool           `json:"ok"`
-}
-
-type assertResult struct {
-	Assert int         `json:"assert"`
-	OK     bool        `json:"ok"`
-	Got    jsonrpc.Raw `json:"got,omitzero"`
-	Text   string      `json:"text"`
-}
-
-// savedRun sends a saved call and holds its answer against what it has to be.
-func (p *Playground) savedRun(ctx context.Context, in runParams) (runResult, error) {
-	s, err := readSaved(p.savedFile(in.Name))
-	if err != nil {
-		return runResult{}, badParam("/name", "there is no saved call %q", in.Name)
-	}
-	text := s.Text
-	for name, value := range s.Variables {
-		if given, ok := in.Variables[name]; ok {
-			value = given
-		}
-		text = strings.ReplaceAll(text, "{{"+name+"}}", value)
-	}
-	header, err := headerOf(s.Headers)
-	if err != nil {
-		return runResult{}, err
-	}
-	out := runResult{Text: text, Results: []assertResult{}, OK: true}
-	out.sendResult, err = p.send(ctx, orDefault(in.Target, s.Target), outgoing{[]byte(text), header, false}, true)
-	if err != nil {
-		return out, err
-	}
-	var answer []byte
-	if at, err := capture.ParseRef(out.Answer); err == nil {
-		answer, _ = p.rec.Payload(at) // one that is not kept fits no assertion
-	}
-	for i, a := range s.Asserts {
-		r := a.hold(answer)
-		r.Assert = i
-		out.Results = append(out.Results, r)
-		out.OK = out.OK && r.OK
-	}
-	return out, nil
-}
-
-// hold tells whether the assertion is true of an answer.
-func (a *Assert) hold(answer []byte) assertResult {
-	path, err := readPath(a.Path)
-	if err != nil {
-		return assertResult{Text: err.Error()}
-	}
-	got := path.find(jsonrpc.Raw(bytes.TrimSpace(answer)))
-	r := assertResult{Got: got}
-	switch a.Is {
-	case "exists":
-		r.OK = got != nil
-	case "missing":
-		r.OK = got == nil
-	case "equals":
-		r.OK = got != nil && len(a.Value) > 0 && sameValue(a.Value, got)
-	case "matches":
-		var pattern, text string
-		if a.Value.Decode(&pattern) != nil || len(pattern) > 1000 {
-			return assertResult{Got: got, Text: "the pattern is no text"}
-		}
-		expression, err := regexp.Compile(pattern)
-		if err != nil {
-			return assertResult{Got: got, Text: "the pattern is no regular expression"}
-		}
-		if got.Decode(&text) != nil {
-			text = string(got)
-		}
-		r.OK = got != nil && expression.MatchString(text)
-	case "less", "more":
-		x, ok := number(got)
-		y, also := number(a.Value)
-		r.OK = ok && also && len(got) > 0 && (x.Cmp(y) < 0) == (a.Is == "less") && x.Cmp(y) != 0
-	default:
-		return assertResult{Got: got, Text: "is: exists, missing, equals, matches, less or more"}
-	}
-	is := map[bool]string{true: "holds", false: "does not hold"}[r.OK]
-	r.Text = strings.TrimSpace(fmt.Sprintf("%s %s %s", a.Path, a.Is, a.Value)) + ": " + is
-	if !r.OK && got == nil {
-		r.Text += "; there is nothing"
-	}
-	return r
-}
-
-// A jsonPath leads into an answer: names and indexes.
-type jsonPath []any
-
-var pathStep = regexp.MustCompile(`^(?:\.([A-Za-z0-9_$-]+)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"\])`)
-
-func readPath(text string) (jsonPath, error) {
-	rest, ok := strings.CutPrefix(text, "$")
-	if !ok {
-		return nil, fmt.Errorf("a path begins with $: $.result.name")
-	}
-	p := jsonPath{}
-	for rest != "" {
-		m := pathStep.FindStringSubmatch(rest)
-		if m == nil {
-			return nil, fmt.Errorf("%q is no step of a path", rest)
-		}
-		rest = rest[len(m[0]):]
-		switch {
-		case m[2] != "":
-			n := 0
-			for _, c := range m[2] {
-				n = n*10 + int(c-'0')
-			}
-			p = append(p, n)
-		case m[1] != "":
-			p = append(p, m[1])
-		default:
-			p = append(p, strings.ReplaceAll(m[3], `\"`, `"`))
-		}
-	}
-	return p, nil
-}
-
-func (p jsonPath) find(value jsonrpc.Raw) jsonrpc.Raw {
-	for _, step := range p {
-		var next jsonrpc.Raw
-		switch step := step.(type) {
-		case string:
-			members(value, func(name string, v jsonrpc.Raw) {
-				if name == step {
-					next = v
-				}
-			})
-		case int:
-			if list := elements(value); step < len(list) {
-				next = list[step]
-			}
-		}
-		if value = next; value == nil {
-			return nil
-		}
-	}
-	if len(value) == 0 {
-		return nil
-	}
-	return value
 }
