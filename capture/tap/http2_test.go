@@ -88,7 +88,7 @@ func (l *copying) Accept() (net.Conn, error) {
 // HTTP/2 passes byte for byte and is read: requests at once on one connection, a stream of events, a body that is large, and a request
 // that its client gives up.
 func TestRelayOfHTTP2(t *testing.T) {
-	waiting := make(chan struct{})
+	waiting, gone := make(chan struct{}), make(chan struct{})
 	address := serveHTTP2(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch r.URL.Path {
@@ -100,6 +100,7 @@ func TestRelayOfHTTP2(t *testing.T) {
 		case "/wait":
 			close(waiting)
 			<-r.Context().Done()
+			close(gone)
 		case "/no":
 			http.Error(w, "go away", http.StatusForbidden)
 		default:
@@ -174,6 +175,7 @@ func TestRelayOfHTTP2(t *testing.T) {
 	if _, err := post(giveUp, "/wait", call); err == nil {
 		t.Error("there is an answer to what was given up")
 	}
+	<-gone
 	client.CloseIdleConnections()
 	cancel()
 	if err := <-served; err != nil {
@@ -271,7 +273,7 @@ func TestHTTP2InPieces(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
-			if got := strings.Join(seen(rec)[1:], "|"); got != c.want {
+			if got := strings.Join(seen(rec)[1:], "|"); got != c.want+"|close" {
 				t.Errorf("%s in pieces of %d is read as\n%s\nwant\n%s", c.name, n, got, c.want)
 			}
 		}
