@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"sync"
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/a2a"
@@ -26,9 +27,6 @@ import (
 
 // maxRuns bounds the runs of agents at once.
 const maxRuns = 32
-
-// An agentRun is a run that goes on.
-type agentRun struct{ job *agent.Job }
 
 // An agentLink is a way to agents, on the record, and what is to be closed behind it.
 type agentLink struct {
@@ -54,6 +52,9 @@ func (p *Playground) dialAgent(ctx context.Context, name string) (*agentLink, er
 	p.mu.Lock()
 	spec := t.Target
 	p.mu.Unlock()
+	if token, signedIn := p.bearer(ctx, name); signedIn {
+		spec.Token = token
+	}
 	if spec.Problem != "" {
 		return nil, unavailable("%s: %s", name, spec.Problem)
 	}
@@ -186,6 +187,7 @@ type answerWords struct {
 	Option   string      `json:"option,omitzero"`
 	Value    jsonrpc.Raw `json:"value,omitzero"`
 	Declined bool        `json:"declined,omitzero"`
+	Later    bool        `json:"later,omitzero"` // not now: the run is left waiting, where its protocol can
 }
 
 func (a *answerWords) answer() *agent.Answer {
@@ -223,11 +225,77 @@ type runEnd struct {
 	Why      string          `json:"why,omitzero"`
 }
 
+// An agentRun is a run that goes on, with a page in front of it: a caller of the agent.
+type agentRun struct {
+	id     string
+	page   jsonrpc.Peer
+	ctx    context.Context // the page's: the last words of a run that was cancelled are told too
+	cancel context.CancelCauseFunc
+	later  bool // every question is left open
+
+	mu      sync.Mutex // guards what is below
+	waiting chan *answerWords
+}
+
+// Tell tells the page.
+func (r *agentRun) Tell(_ context.Context, e agent.Event) error {
+	v := runView{Run: r.id, Kind: e.Kind, Parts: e.Parts, ID: e.ID, Session: e.Session, Message: e.Message, Question: e.Question}
+	for _, part := range e.Parts {
+		if part.IsText() {
+			v.Text += part.Text
+		}
+	}
+	if e.Progress != nil {
+		v.Text, v.Done, v.Total = e.Progress.Message, e.Progress.Done, e.Progress.Total
+	}
+	return r.page.Notify(r.ctx, "run", raw(v))
+}
+
+// Ask shows a question on the page and waits for the answer there.
+func (r *agentRun) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
+	answer := make(chan *answerWords, 1)
+	r.mu.Lock()
+	r.waiting = answer
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.waiting = nil
+	}()
+	if r.later {
+		return nil, agent.ErrLater
+	}
+	if err := r.Tell(ctx, agent.Event{Kind: agent.EventQuestion, Question: q}); err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-answer:
+		if a.Later {
+			return nil, agent.ErrLater
+		}
+		return a.answer(), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// answer hands an answer to the question that waits, and reports whether one does.
+func (r *agentRun) answer(a *answerWords) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting == nil {
+		return false
+	}
+	r.waiting <- a // holds one, and is empty
+	r.waiting = nil
+	return true
+}
+
 // agentsRun runs an agent and tells the page what it says. It ends with the run; a page that goes away ends it too.
 func (p *Playground) agentsRun(ctx context.Context, page jsonrpc.Peer, in agentParams) (runEnd, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(p.ctx, stop)()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(p.ctx, func() { stop(nil) })()
 	dialing, cancel := context.WithTimeout(ctx, 2*openTime)
 	l, err := p.dialAgent(dialing, in.Target)
 	cancel()
@@ -239,54 +307,45 @@ func (p *Playground) agentsRun(ctx context.Context, page jsonrpc.Peer, in agentP
 	if in.Run == "" {
 		request.Input = agent.Prompt(in.Text)
 	}
-	job := l.Start(ctx, request)
-	defer job.Close()
-	id, err := p.addRun(job)
-	if err != nil {
+	going, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	run := &agentRun{page: page, ctx: ctx, cancel: give, later: in.Later}
+	if err := p.addRun(run); err != nil {
 		return runEnd{}, err
 	}
-	defer p.removeRun(id)
-	for e := range job.Events() {
-		v := runView{Run: id, Kind: e.Kind, Parts: e.Parts, ID: e.ID, Session: e.Session, Message: e.Message, Question: e.Question}
-		for _, part := range e.Parts {
-			if part.IsText() {
-				v.Text += part.Text
-			}
-		}
-		if e.Progress != nil {
-			v.Text, v.Done, v.Total = e.Progress.Message, e.Progress.Done, e.Progress.Total
-		}
-		if err := page.Notify(ctx, "run", raw(v)); err != nil {
-			return runEnd{}, err
-		}
+	defer p.removeRun(run.id)
+	if err := page.Notify(ctx, "run", raw(runView{Run: run.id, Kind: "begun"})); err != nil { // so that it can be cancelled before it says anything
+		return runEnd{}, err
 	}
-	r, err := job.Wait(ctx)
+	r, err := l.Run(going, request, run)
 	end := runEnd{Output: []agent.Part{}}
 	if r != nil {
 		end.State, end.Text, end.Run, end.Session, end.Question, end.Why = r.State, r.String(), r.ID, r.Session, r.Question, r.Text
 		end.Output = append(end.Output, r.Output...)
 	}
 	switch failure, failed := errors.AsType[*agent.Failure](err); {
+	case errors.Is(context.Cause(going), agent.ErrCancelled) && (err == nil || r == nil || r.State == agent.Cancelled):
+		end.State = agent.Cancelled
 	case failed:
 		end.State, end.Why = failure.State, failure.Text
 	case errors.Is(err, agent.ErrCancelled), errors.Is(err, context.Canceled):
 		end.State = agent.Cancelled
-	case err != nil:
+	case err != nil && end.State != agent.Waiting:
 		return end, unavailable("%s: %s", in.Target, sentence(err))
 	}
 	return end, nil
 }
 
-func (p *Playground) addRun(job *agent.Job) (string, error) {
+func (p *Playground) addRun(r *agentRun) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.runs) >= maxRuns {
-		return "", badParam("", "%d runs go on already", maxRuns)
+		return badParam("", "%d runs go on already", maxRuns)
 	}
 	p.runNo++
-	id := "r" + strconv.Itoa(p.runNo)
-	p.runs[id] = &agentRun{job}
-	return id, nil
+	r.id = "r" + strconv.Itoa(p.runNo)
+	p.runs[r.id] = r
+	return nil
 }
 
 func (p *Playground) removeRun(id string) {
@@ -310,6 +369,7 @@ type runAnswer struct {
 	Option   string      `json:"option,omitzero"`
 	Value    jsonrpc.Raw `json:"value,omitzero"`
 	Declined bool        `json:"declined,omitzero"`
+	Later    bool        `json:"later,omitzero"`
 }
 
 func (p *Playground) agentsAnswer(_ context.Context, in runAnswer) (none, error) {
@@ -317,9 +377,8 @@ func (p *Playground) agentsAnswer(_ context.Context, in runAnswer) (none, error)
 	if err != nil {
 		return none{}, err
 	}
-	a := &answerWords{in.Text, in.Option, in.Value, in.Declined}
-	if err := r.job.Answer(a.answer()); err != nil {
-		return none{}, badParam("/run", "%v", err)
+	if !r.answer(&answerWords{in.Text, in.Option, in.Value.Clone(), in.Declined, in.Later}) {
+		return none{}, badParam("/run", "the run has asked nothing")
 	}
 	return none{}, nil
 }
@@ -333,6 +392,6 @@ func (p *Playground) agentsCancel(_ context.Context, in runName) (none, error) {
 	if err != nil {
 		return none{}, err
 	}
-	r.job.Cancel()
+	r.cancel(agent.ErrCancelled)
 	return none{}, nil
 }

@@ -23,7 +23,6 @@ func (p *Playground) addMethods() {
 	add("targets/set", jsonrpc.Func(p.apiSet))
 	add("describe", jsonrpc.Func(p.describe), jsonrpc.Open)
 	add("lint", jsonrpc.Func(p.apiLint))
-	add("complete", jsonrpc.Func(p.apiComplete))
 
 	add("send", jsonrpc.Func(p.apiSend), jsonrpc.Open)
 	add("resend", jsonrpc.Func(p.apiResend), jsonrpc.Open)
@@ -46,7 +45,6 @@ func (p *Playground) addMethods() {
 	add("saved/save", jsonrpc.Func(p.savedSave))
 	add("saved/delete", jsonrpc.Func(p.savedDelete))
 	add("saved/run", jsonrpc.Func(p.savedRun), jsonrpc.Open)
-	add("saved/check", jsonrpc.Func(p.savedCheck), jsonrpc.Open)
 	add("lessons/list", jsonrpc.Func(p.lessonsList))
 	add("lessons/open", jsonrpc.Func(p.lessonsOpen))
 	add("lessons/close", jsonrpc.Func(p.lessonsClose))
@@ -57,7 +55,7 @@ func (p *Playground) addMethods() {
 	add("agents/answer", jsonrpc.Func(p.agentsAnswer))
 	add("agents/cancel", jsonrpc.Func(p.agentsCancel))
 	add("oauth/start", jsonrpc.PeerFunc(p.oauthStart), jsonrpc.Open)
-
+	add("oauth/forget", jsonrpc.Func(p.oauthForget))
 }
 
 type none struct{}
@@ -142,17 +140,21 @@ func (p *Playground) apiOpen(ctx context.Context, in openParams) (targetResult, 
 	if err != nil {
 		return targetResult{}, err
 	}
+	var out *login
 	p.mu.Lock()
 	if header != nil {
 		t.Header = header
 	}
 	if in.Token != "" {
-		t.Token = in.Token
+		t.Token, out = in.Token, t.signOutLocked()
 	}
 	if in.Protocol != "" && t.From == FromPage {
 		t.Protocol = in.Protocol
 	}
 	p.mu.Unlock()
+	if out != nil {
+		out.close()
+	}
 	o := openOptions{version: in.Version, silent: in.Handshake != nil && !*in.Handshake}
 	if _, err := p.openTarget(ctx, t, o); err != nil {
 		return targetResult{}, err
@@ -181,12 +183,17 @@ func (p *Playground) apiForget(_ context.Context, in targetName) (none, error) {
 	p.mu.Unlock()
 	p.closeTarget(in.Target)
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	var out *login
 	if p.targets[in.Target] == t {
+		out = t.signOutLocked()
 		delete(p.targets, in.Target)
 		p.order = deleteFunc(p.order, func(name string) bool { return name == in.Target })
 	}
 	p.tellLocked()
+	p.mu.Unlock()
+	if out != nil {
+		out.close()
+	}
 	return none{}, nil
 }
 
@@ -203,6 +210,12 @@ func (p *Playground) apiSet(_ context.Context, in setParams) (targetResult, erro
 	if err != nil {
 		return targetResult{}, err
 	}
+	var out *login
+	defer func() {
+		if out != nil {
+			out.close()
+		}
+	}()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if in.Headers != nil {
@@ -213,7 +226,7 @@ func (p *Playground) apiSet(_ context.Context, in setParams) (targetResult, erro
 		t.Header = header
 	}
 	if in.Token != nil {
-		t.Token = *in.Token
+		t.Token, out = *in.Token, t.signOutLocked() // the one that was typed counts
 	}
 	if in.Auto != nil {
 		t.auto = *in.Auto
@@ -254,12 +267,10 @@ func textOrBase64(payload []byte) (text, encoded string) {
 	return "", base64.StdEncoding.EncodeToString(payload)
 }
 
-// followParams say which rows the page has already, and whether it takes them in short: a row without "conn" then has the conn, target and
-// carrier of the notification's "all".
+// followParams say which rows the page has already.
 type followParams struct {
 	Since int64  `json:"since,omitzero"`
 	Log   string `json:"log,omitzero"`
-	Short bool   `json:"short,omitzero"`
 }
 
 type followResult struct {

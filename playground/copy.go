@@ -25,7 +25,7 @@ type textResult struct {
 }
 
 // apiCopy writes a message as something else: a command line, a program. Secrets are left out unless they are asked for.
-func (p *Playground) apiCopy(_ context.Context, in copyParams) (textResult, error) {
+func (p *Playground) apiCopy(ctx context.Context, in copyParams) (textResult, error) {
 	s := sent{target: in.Target, payload: []byte(in.Text)}
 	if in.Ref != "" {
 		var err error
@@ -46,7 +46,7 @@ func (p *Playground) apiCopy(_ context.Context, in copyParams) (textResult, erro
 	}
 	m := copied{spec: spec, text: string(s.payload), secrets: in.Secrets}
 	if l != nil {
-		h := l.headers(s.payload, s.header)
+		h := l.headers(ctx, s.payload, s.header)
 		for _, name := range slices.Sorted(mapsKeys(h)) {
 			if name == "User-Agent" {
 				continue

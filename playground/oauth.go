@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -29,34 +29,80 @@ type oauthParams struct {
 
 // An oauthClient is a registration that was made beforehand.
 type oauthClient struct {
-	Issuer string `json:"issuer"`
-	ID     string `json:"id"`
-	Secret string `json:"secret,omitzero"`
+	Issuer   string `json:"issuer,omitzero"` // "": that of whichever server is met first
+	ID       string `json:"id"`
+	Secret   string `json:"secret,omitzero"`
+	Redirect string `json:"redirect,omitzero"` // on this machine; "": a free port
 }
 
 type oauthResult struct {
-	Token  tokenView `json:"token"`
+	Token  loginView `json:"token"`
 	Target string    `json:"target"`
 }
 
-type tokenView struct {
+// A loginView is what may be seen of a token.
+type loginView struct {
+	Masked  string `json:"masked"`
+	Issuer  string `json:"issuer"`
+	Client  string `json:"client,omitzero"`
 	Scope   string `json:"scope,omitzero"`
 	Expires string `json:"expires,omitzero"`
-	Masked  string `json:"masked"`
+	Refresh bool   `json:"refresh,omitzero"` // it can be renewed without a person
 }
 
-// A stepOfLogin is one thing that happened on the way to a token.
-type stepOfLogin struct {
-	N        int           `json:"n"`
-	Title    string        `json:"title"`
-	Request  *exchangeHead `json:"request,omitzero"`
-	Response *exchangeHead `json:"response,omitzero"`
-	State    string        `json:"state"`
-	Text     string        `json:"text,omitzero"`
+// A login is a token of a target, and the way to the next one. It stays on the record as long as it lives.
+type login struct {
+	client *oauth.Client
+	wire   *capture.Wire
+	idle   func()
+	watch  *loginWatch
+}
+
+func (g *login) close() {
+	_ = g.client.Close() // it has nothing to save
+	g.idle()
+	g.wire.Close(nil)
+}
+
+// view is what may be seen of a token.
+func view(t *oauth.Token) loginView {
+	v := loginView{Masked: mask(t.Access), Issuer: t.Issuer, Client: t.ClientID, Scope: strings.Join(t.Scopes, " "), Refresh: t.Refresh != ""}
+	if !t.Expires.IsZero() {
+		v.Expires = t.Expires.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	return v
+}
+
+// newLogin readies a way to tokens for a target. Nothing is asked yet.
+func (p *Playground) newLogin(spec Target, where parley.Target, store oauth.Store, in *oauthParams, say func(name string, v any)) *login {
+	wire := p.rec.Wire(capture.WireInfo{Target: spec.Name, Carrier: "http", Title: "sign-in at " + spec.Name, Peer: spec.show()})
+	w := &loginWatch{wire: wire, resource: where.URL(), say: say}
+	spec.Token, spec.Header = "", nil
+	base, idle := p.recordedClient(&spec, wire, w.atResource)
+	back := &oauth.Loopback{Open: w.visit, Stray: w.stray}
+	var known []oauth.Registration
+	if c := in.Client; c != nil {
+		known = []oauth.Registration{{Issuer: c.Issuer, ClientID: c.ID, Secret: c.Secret}}
+		if u, err := url.Parse(c.Redirect); err == nil && c.Redirect != "" {
+			back.Path, known[0].RedirectURIs = u.Path, []string{c.Redirect}
+		}
+	}
+	return &login{wire: wire, idle: idle, watch: w, client: &oauth.Client{
+		Resource:      where.URL(),
+		Grant:         &oauth.Code{Begin: w.begin(back)},
+		Registrations: known,
+		About:         oauth.ClientMetadata{ClientName: "parley"},
+		Scopes:        in.Scopes,
+		DPoP:          oauth.DPoPNever, // what goes out is written by a person, and proves nothing
+		Store:         store,
+		Base:          base.Transport,
+		Watch:         func(way http.RoundTripper) http.RoundTripper { return &watchedWay{w, way} },
+		Timeout:       visitTime,
+	}}
 }
 
 // oauthStart gets a token for a server, and tells the page each step. The person goes to the authorization server by a link that
-// the page shows; nothing is opened by itself.
+// the page shows; nothing is opened by itself. A token that is there already is renewed, if the server does not take it.
 func (p *Playground) oauthStart(ctx context.Context, page jsonrpc.Peer, in oauthParams) (oauthResult, error) {
 	t, err := p.find(orDefault(in.Target, in.Address), "")
 	if err != nil {
@@ -64,146 +110,342 @@ func (p *Playground) oauthStart(ctx context.Context, page jsonrpc.Peer, in oauth
 	}
 	p.mu.Lock()
 	spec := t.Target
+	if t.tokens == nil {
+		t.tokens = new(oauth.Memory)
+	}
+	store := t.tokens
 	p.mu.Unlock()
 	where, err := parley.ParseTarget(spec.Address)
 	if err != nil || where.Scheme != "http" && where.Scheme != "https" {
-		return oauthResult{}, badParam("/target", "%s is not reached over HTTP, so there is nothing to log in to", spec.Name)
+		return oauthResult{}, badParam("/target", "%s is not reached over HTTP, so there is nothing to sign in to", spec.Name)
 	}
 	ctx, stop := context.WithTimeout(ctx, visitTime)
 	defer stop()
 	defer context.AfterFunc(p.ctx, stop)()
 
-	wire := p.rec.Wire(capture.WireInfo{Target: spec.Name, Carrier: "http", Title: "login to " + spec.Name, Peer: spec.show()})
-	defer wire.Close(nil)
-	w := &loginWatch{ctx: ctx, page: page}
-	bare := spec
-	bare.Token, bare.Header = "", nil
-	base, idle := p.recordedClient(&bare, wire, w.seen)
-	defer idle()
-	login := &oauth.Client{
-		Resource: where.URL(),
-		Grant:    &oauth.Code{Begin: (&oauth.Loopback{Open: w.visit}).Begin},
-		About:    oauth.ClientMetadata{ClientName: "parley"},
-		Scopes:   in.Scopes,
-		Base:     base.Transport,
-		Timeout:  visitTime,
-	}
-	if in.Client != nil {
-		login.Registrations = []oauth.Registration{{Issuer: in.Client.Issuer, ClientID: in.Client.ID, Secret: in.Client.Secret}}
-	}
-	defer login.Close()
-
-	// A request of no consequence makes the server say what it wants.
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, where.URL(), bytes.NewReader([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)))
+	g := p.newLogin(spec, where, store, &in, func(name string, v any) { _ = page.Notify(ctx, name, raw(v)) }) // a page that is gone ends the login
+	token, err := g.run(ctx)
+	g.watch.mute()
 	if err != nil {
-		return oauthResult{}, badParam("/target", "%v", err)
+		g.close()
+		return oauthResult{}, unavailable("%s: %s", spec.Name, sentence(err))
+	}
+	if old, ok := p.signIn(t, g, token); ok {
+		if old != nil {
+			old.close()
+		}
+	} else {
+		g.close()
+		return oauthResult{}, unavailable("%s is no longer there", spec.Name)
+	}
+	return oauthResult{Target: spec.Name, Token: view(token)}, nil
+}
+
+// errNothing is a server that lets everybody in.
+var errNothing = errors.New("the server answers without a token: there is nothing to sign in to")
+
+// run makes the server say what it wants, by a request of no consequence, and gets it.
+func (g *login) run(ctx context.Context) (*oauth.Token, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.client.Resource, bytes.NewReader([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)))
+	if err != nil {
+		return nil, errors.New("that is no address")
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	answer, err := (&http.Client{Transport: login}).Do(r)
+	answer, err := (&http.Client{Transport: g.client}).Do(r)
 	if err != nil {
-		if e, ok := errors.AsType[*oauth.Error](err); ok {
-			w.tell(stepOfLogin{Title: "There is no token", State: "bad", Text: e.Error()})
-			return oauthResult{}, unavailable("%s: %v", spec.Name, e)
+		text := reason(err)
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			text = reason(u.Err)
 		}
-		return oauthResult{}, unavailable("%s: %s", spec.Name, reason(err))
+		s := &stepOfLogin{Title: "There is no token", State: "bad", Text: text}
+		if e, ok := errors.AsType[*oauth.Error](err); ok {
+			s.Text, s.Rule = g.watch.explain(e)
+		}
+		if !g.watch.saysWhy(err) {
+			g.watch.tell(s)
+		}
+		return nil, errors.New(s.Text)
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20)) // its status is what counts
 	_ = answer.Body.Close()                                        // likewise
-	token, err := login.Token(ctx)
-	if err != nil || token == nil || token.Access == "" {
-		return oauthResult{}, unavailable("%s answers %d without a token: there is nothing to log in to", spec.Name, answer.StatusCode)
+	token, err := g.client.Token(ctx)
+	if err != nil {
+		return nil, err
 	}
+	if token == nil {
+		return nil, errNothing
+	}
+	return token, nil
+}
+
+// signIn gives a target its login. It returns the one before, and whether the target is there to take it.
+func (p *Playground) signIn(t *target, g *login, token *oauth.Token) (old *login, ok bool) {
 	p.mu.Lock()
-	t.Token = token.Access
-	if t.link != nil {
-		t.link.mu.Lock()
-		t.link.spec.Token = token.Access
-		t.link.mu.Unlock()
+	defer p.mu.Unlock()
+	if p.closed || p.targets[t.Name] != t {
+		return nil, false
 	}
+	v := view(token)
+	old, t.login, t.token, t.wants = t.login, g, &v, false
+	p.tellLocked()
+	return old, true
+}
+
+// signOutLocked takes a target's login away, for the caller to close after it let go of mu. May be nil.
+func (t *target) signOutLocked() *login {
+	g := t.login
+	t.login, t.tokens, t.token, t.wants = nil, nil, nil, false
+	return g
+}
+
+// oauthForget drops the token of a target, and what is needed for the next one.
+func (p *Playground) oauthForget(_ context.Context, in targetName) (none, error) {
+	p.mu.Lock()
+	t := p.targets[in.Target]
+	if t == nil {
+		p.mu.Unlock()
+		return none{}, badParam("/target", "there is no target %s", in.Target)
+	}
+	g := t.signOutLocked()
 	p.tellLocked()
 	p.mu.Unlock()
-	out := oauthResult{Target: spec.Name, Token: tokenView{Masked: mask(token.Access), Scope: strings.Join(token.Scopes, " ")}}
-	if !token.Expires.IsZero() {
-		out.Token.Expires = token.Expires.UTC().Format("2006-01-02T15:04:05Z")
+	if g != nil {
+		g.close()
 	}
-	return out, nil
+	return none{}, nil
 }
 
-// mask is what may be seen of a token.
-func mask(token string) string {
-	if len(token) < 16 {
-		return fmt.Sprintf("•••(%d)", len(token))
+// bearer returns the token that a target shows now. One that is about to end is refreshed first, on the record.
+func (p *Playground) bearer(ctx context.Context, name string) (token string, signedIn bool) {
+	p.mu.Lock()
+	t := p.targets[name]
+	var g *login
+	if t != nil {
+		g = t.login
 	}
-	return fmt.Sprintf("%s…(%d)", token[:4], len(token))
+	p.mu.Unlock()
+	if g == nil {
+		return "", false
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	fresh, err := g.client.Token(ctx)
+	if err != nil || fresh == nil {
+		return "", true // then the server says what it thinks of that
+	}
+	v := view(fresh)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.login == g && (t.token == nil || *t.token != v) {
+		t.token = &v
+		p.tellLocked()
+	}
+	return fresh.Access, true
 }
 
-// A loginWatch tells the page the steps of a login, in order.
+// unauthorized remembers that a server wants a token, or another one.
+func (p *Playground) unauthorized(name string, wants bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.targets[name]; t != nil && t.wants != wants {
+		t.wants = wants
+		p.tellLocked()
+	}
+}
+
+// A loginWatch tells what happens on the way to a token: to the wire always, to the page while somebody looks.
 type loginWatch struct {
-	ctx  context.Context
-	page jsonrpc.Peer
+	wire     *capture.Wire
+	resource string
 
-	mu sync.Mutex // guards what is below
-	n  int
+	mu       sync.Mutex // guards what is below
+	say      func(name string, v any)
+	n        int
+	visiting *stepOfLogin // the authorization request that the person is at
+	failed   bool         // the last step says what went wrong
+	token    string       // the last one that came
+	refusal  string       // what the server said against the last one that was shown
 }
 
-func (w *loginWatch) tell(s stepOfLogin) {
+// mute ends the telling.
+func (w *loginWatch) mute() {
 	w.mu.Lock()
-	w.n++
-	s.N = w.n
+	defer w.mu.Unlock()
+	w.say = nil
+}
+
+// tell tells a step: a new one, or a change of one that was told.
+func (w *loginWatch) tell(s *stepOfLogin) {
+	w.mu.Lock()
+	if s.N == 0 {
+		w.n++
+		s.N = w.n
+	}
+	w.failed = s.State == stepBad
+	say, copied := w.say, *s
 	w.mu.Unlock()
-	_ = w.page.Notify(w.ctx, "step", raw(s)) // a page that is gone ends the login
+	copied.Facts = nil
+	for _, f := range s.Facts {
+		copied.Facts = append(copied.Facts, fact{f.Name, clip(f.Value, maxFact), f.About})
+	}
+	if say != nil {
+		say("step", copied)
+	}
+}
+
+// saysWhy reports whether the last step has told already what err is about: an error code of the authorization server.
+func (w *loginWatch) saysWhy(err error) bool {
+	e, ok := errors.AsType[*oauth.Error](err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return ok && e.Code != "" && w.failed
+}
+
+// begin lets the person come back to back, and tells what comes with them.
+func (w *loginWatch) begin(back *oauth.Loopback) func(context.Context, []string) (*oauth.Visit, error) {
+	return func(ctx context.Context, wanted []string) (*oauth.Visit, error) {
+		visit, err := back.Begin(ctx, wanted)
+		if err != nil {
+			return nil, err
+		}
+		visiting := visit.Go
+		visit.Go = func(ctx context.Context, address string) (url.Values, error) {
+			query, err := visiting(ctx, address)
+			w.cameBack(visit.Redirect, query, err)
+			return query, err
+		}
+		return visit, nil
+	}
 }
 
 // visit shows the page where the person has to go.
 func (w *loginWatch) visit(_ context.Context, address string) error {
-	w.tell(stepOfLogin{Title: "You say yes, at the authorization server", State: "waiting"})
-	return w.page.Notify(w.ctx, "visit", raw(map[string]string{"url": address}))
+	s := authorizationRequest(address)
+	w.wire.Junk(capture.Out, []byte(address), "an address for your browser: the authorization request")
+	w.mu.Lock()
+	w.visiting = s
+	w.mu.Unlock()
+	w.tell(s)
+	w.mu.Lock()
+	say := w.say
+	w.mu.Unlock()
+	if say == nil {
+		return errors.New("nobody is there to say yes")
+	}
+	say("visit", map[string]string{"url": address})
+	return nil
 }
 
-// seen tells an exchange on the way.
-func (w *loginWatch) seen(r *http.Request, answer *http.Response, err error) {
-	s := stepOfLogin{Title: titleOf(r, answer), State: "done", Request: &exchangeHead{Method: r.Method, URL: r.URL.Redacted(), Header: maskedFields(r.Header)}}
-	switch {
-	case err != nil:
-		s.State, s.Text = "bad", reason(err)
-	default:
-		s.Response = &exchangeHead{Status: answer.StatusCode, Header: maskedFields(answer.Header)}
+// stray tells of a request to our address that belongs to no request of ours.
+func (w *loginWatch) stray(r *http.Request) {
+	x := w.wire.Exchange(capture.In, r.Method, hiddenQuery(r.URL.RequestURI()), r.Header)
+	x.Head(http.StatusBadRequest, nil)
+	x.End(nil)
+	w.tell(&stepOfLogin{
+		Title: "An answer to another request", State: "bad", HTTP: x.ID(), Rule: "RFC 6749, section 10.12; OAuth 2.1, section 7.1",
+		Text:  "Somebody came to this machine with a state that is not ours: an old tab, or a page that wants its own code to be used. It was refused, and the code in it was not looked at. We still wait for the right one.",
+		Facts: []fact{{"state", orDefault(r.URL.Query().Get("state"), "(none)"), "not the one of our request"}},
+	})
+}
+
+// cameBack tells what the person brought back.
+func (w *loginWatch) cameBack(redirect string, query url.Values, err error) {
+	w.mu.Lock()
+	s := w.visiting
+	w.visiting = nil
+	w.mu.Unlock()
+	if s == nil {
+		return
+	}
+	if err != nil {
+		s.State, s.Text = "bad", "Nobody came back from the authorization server."
+		w.tell(s)
+		return
+	}
+	s.State = "done"
+	w.tell(s)
+	path := redirect
+	if u, err := url.Parse(redirect); err == nil {
+		path = u.Path
+	}
+	x := w.wire.Exchange(capture.In, http.MethodGet, hiddenQuery(path+"?"+query.Encode()), nil)
+	x.Head(http.StatusOK, nil)
+	x.End(nil)
+	back := authorizationResponse(query, s.state)
+	back.HTTP = x.ID()
+	w.tell(back)
+}
+
+// atResource tells an exchange with the server itself.
+func (w *loginWatch) atResource(x *capture.Exchange, r *http.Request, answer *http.Response, err error) {
+	s := resourceStep(r, answer, err)
+	s.HTTP = x.ID()
+	if s.State == "bad" && answer != nil {
+		w.mu.Lock()
+		w.refusal = challengeOf(answer)["error_description"]
+		w.mu.Unlock()
 	}
 	w.tell(s)
 }
 
-func maskedFields(h http.Header) [][2]string {
-	list := fields(h)
-	for i := range list {
-		if isSecretHeader(list[i][0]) {
-			list[i][1] = "•••"
-		}
-	}
-	return list
+// A watchedWay is the way to authorization servers, on the record: what is secret is not on it.
+type watchedWay struct {
+	watch *loginWatch
+	next  http.RoundTripper
 }
 
-// titleOf says what an exchange of a login is for.
-func titleOf(r *http.Request, answer *http.Response) string {
-	path := r.URL.Path
-	has := func(part string) bool { return bytes.Contains([]byte(path), []byte(part)) }
-	status := 0
-	if answer != nil {
-		status = answer.StatusCode
+// maxDocument bounds what is kept of a document, in bytes. The client refuses longer ones by itself.
+const maxDocument = 1 << 20
+
+func (t *watchedWay) RoundTrip(r *http.Request) (*http.Response, error) {
+	form := r.Header.Get("Content-Type") == "application/x-www-form-urlencoded"
+	x := t.watch.wire.Exchange(capture.Out, r.Method, hiddenQuery(r.URL.String()), r.Header)
+	var sent, came []byte
+	if r.GetBody != nil {
+		if body, err := r.GetBody(); err == nil {
+			sent, _ = io.ReadAll(io.LimitReader(body, maxDocument)) // it is in memory
+			_ = body.Close()                                        // likewise
+		}
 	}
-	switch {
-	case has("/.well-known/oauth-protected-resource"):
-		return "The server's metadata names its authorization server"
-	case has("/.well-known/"):
-		return "The authorization server says where everything is"
-	case r.Method == http.MethodPost && has("register"):
-		return "This program registers itself"
-	case r.Method == http.MethodPost && r.Header.Get("Content-Type") == "application/x-www-form-urlencoded":
-		return "A code becomes a token"
-	case status == http.StatusUnauthorized:
-		return "The server says 401, and where its metadata is"
-	case r.Header.Get("Authorization") != "":
-		return "The same request again, with the token"
+	if len(sent) > 0 {
+		what := "a registration"
+		if form {
+			what = "a token request: " + orDefault(formOf(sent).Get("grant_type"), "a form")
+		}
+		x.Junk(capture.Out, hiddenBody(sent, form), what)
 	}
-	return "A request"
+	answer, err := t.next.RoundTrip(r)
+	if err != nil {
+		x.End(errors.New(reason(err)))
+	} else {
+		came, err = io.ReadAll(io.LimitReader(answer.Body, maxDocument+1))
+		_ = answer.Body.Close() // it was read
+		answer.Body = io.NopCloser(io.MultiReader(bytes.NewReader(came), failing{err}))
+		x.Head(answer.StatusCode, answer.Header)
+		if len(came) > 0 {
+			x.Junk(capture.In, hiddenBody(came, false), documentName(r, form))
+		}
+		x.End(err)
+		err = nil
+	}
+	s := serverStep(r, sent, form, answer, came, err)
+	s.HTTP = x.ID()
+	if s.token != "" {
+		t.watch.mu.Lock()
+		t.watch.token = s.token
+		t.watch.mu.Unlock()
+	}
+	t.watch.tell(s)
+	return answer, err
+}
+
+// failing is the end of a body that could not be read.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return 0, io.EOF
 }

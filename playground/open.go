@@ -3,6 +3,7 @@ package playground
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/da1ed7bb/parley/editor"
@@ -150,7 +151,17 @@ func (p *Playground) connect(ctx context.Context, spec Target, o openOptions) (*
 	if _, known := errors.AsType[*jsonrpc.Error](err); known {
 		return nil, err
 	}
+	if refused && no.status == http.StatusUnauthorized && l.carrier == "http" {
+		return nil, wantsToken(spec.Name)
+	}
 	return nil, unavailable("%s: %s", spec.Name, reason(err))
+}
+
+// wantsToken tells the page that there is a way: signing in.
+func wantsToken(name string) *jsonrpc.Error {
+	f := unavailable("%s wants to know who asks (HTTP 401)", name)
+	f.Data = raw(map[string]string{"signIn": name})
+	return f
 }
 
 // greet does what the protocol wants done first.

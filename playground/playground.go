@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -88,8 +86,6 @@ type Playground struct {
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // everything that is not bound to a request
-
-	saving sync.Mutex // of files of saved calls
 
 	mu        sync.Mutex // guards what is below
 	closed    bool
@@ -180,22 +176,25 @@ func (p *Playground) Close() error {
 	}
 	p.closed = true
 	var links []*link
+	var logins []*login
 	for _, t := range p.targets {
+		if t.login != nil {
+			logins = append(logins, t.signOutLocked())
+		}
 		if t.link != nil {
 			links = append(links, t.link)
 		}
 	}
-	opened := slices.Collect(maps.Values(p.logs))
 	p.tellLocked()
 	p.mu.Unlock()
 
 	p.cancel()
-	for _, o := range opened {
-		o.remove()
-	}
 	var wg sync.WaitGroup
 	for _, l := range links {
 		wg.Go(l.close)
+	}
+	for _, g := range logins {
+		wg.Go(g.close)
 	}
 	wg.Wait()
 	p.running.Wait()

@@ -44,7 +44,7 @@ func newPost(l *link, t parley.Target) *post {
 
 // headers are those of a request with this payload: what every JSON-RPC client sends, what the protocol asks for, what the target
 // has, and what the page says, each over the one before.
-func (l *link) headers(payload []byte, own http.Header) http.Header {
+func (l *link) headers(ctx context.Context, payload []byte, own http.Header) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"},
 		"Accept":       {"application/json, text/event-stream"},
@@ -52,7 +52,11 @@ func (l *link) headers(payload []byte, own http.Header) http.Header {
 	}
 	l.mu.Lock()
 	session, version := l.session, l.version
+	token, always := l.spec.Token, l.spec.Header
 	l.mu.Unlock()
+	if fresh, signedIn := l.p.bearer(ctx, l.name); signedIn {
+		token = fresh
+	}
 	if session != "" {
 		h.Set(mcp.HeaderSession, session)
 	}
@@ -62,10 +66,10 @@ func (l *link) headers(payload []byte, own http.Header) http.Header {
 	case ProtocolA2A:
 		h.Set(a2a.HeaderVersion, "1.0")
 	}
-	if l.spec.Token != "" {
-		h.Set("Authorization", "Bearer "+l.spec.Token)
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
 	}
-	for _, more := range []http.Header{l.spec.Header, own} {
+	for _, more := range []http.Header{always, own} {
 		for name, values := range more {
 			if values == nil {
 				delete(h, name)
@@ -120,7 +124,7 @@ func nameOf(method string, params jsonrpc.Raw) string {
 
 var errTooMany = fmt.Errorf("%d requests are under way already", maxExchanges)
 
-func (h *post) send(_ context.Context, l *link, o outgoing) (sentRef, error) {
+func (h *post) send(asking context.Context, l *link, o outgoing) (sentRef, error) {
 	select {
 	case h.room <- struct{}{}:
 	default:
@@ -133,7 +137,7 @@ func (h *post) send(_ context.Context, l *link, o outgoing) (sentRef, error) {
 		<-h.room
 		return sentRef{}, err
 	}
-	r.Header = l.headers(o.payload, o.header)
+	r.Header = l.headers(asking, o.payload, o.header)
 	x := l.wire.Exchange(capture.Out, r.Method, r.URL.RequestURI(), r.Header)
 	ref := sentRef{seq: x.Request(o.payload), http: x.ID()}
 	h.mu.Lock()
@@ -212,6 +216,7 @@ func (h *post) exchange(l *link, r *http.Request, x *capture.Exchange) (status i
 	}
 	defer answer.Body.Close()
 	x.Head(answer.StatusCode, answer.Header)
+	l.p.unauthorized(l.name, answer.StatusCode == http.StatusUnauthorized)
 	if s := answer.Header.Get(mcp.HeaderSession); s != "" && l.spec.protocol() == ProtocolMCP {
 		l.mu.Lock()
 		l.session = s
@@ -288,7 +293,7 @@ func (h *post) listen(l *link) {
 			if err != nil {
 				return
 			}
-			r.Header = l.headers(nil, http.Header{"Content-Type": nil, "Accept": {sse.ContentType}})
+			r.Header = l.headers(h.ctx, nil, http.Header{"Content-Type": nil, "Accept": {sse.ContentType}})
 			if last != "" {
 				r.Header.Set("Last-Event-Id", last)
 			}
@@ -337,7 +342,7 @@ func (h *post) get(ctx context.Context, l *link, path string) ([]byte, error) {
 		return nil, err
 	}
 	r.URL.Path, r.URL.RawPath, r.URL.RawQuery = path, "", ""
-	r.Header = l.headers(nil, http.Header{"Content-Type": nil, "Accept": {"application/json"}})
+	r.Header = l.headers(ctx, nil, http.Header{"Content-Type": nil, "Accept": {"application/json"}})
 	x := l.wire.Exchange(capture.Out, r.Method, r.URL.RequestURI(), r.Header)
 	answer, err := h.client.Do(r)
 	if err != nil {
@@ -369,7 +374,7 @@ func (h *post) leave(l *link) {
 	if err != nil {
 		return
 	}
-	r.Header = l.headers(nil, http.Header{"Content-Type": nil})
+	r.Header = l.headers(ctx, nil, http.Header{"Content-Type": nil})
 	if answer, err := h.client.Do(r); err == nil {
 		_ = answer.Body.Close() // whatever it says
 	}

@@ -20,11 +20,11 @@ type recorded struct {
 	base   http.RoundTripper
 	header http.Header // added to each request to origin
 	origin *http.Request
-	seen   func(r *http.Request, answer *http.Response, err error) // may be nil
+	seen   func(x *capture.Exchange, r *http.Request, answer *http.Response, err error) // may be nil
 }
 
 // recordedClient makes an http.Client for a target.
-func (p *Playground) recordedClient(spec *Target, wire *capture.Wire, seen func(*http.Request, *http.Response, error)) (client *http.Client, idle func()) {
+func (p *Playground) recordedClient(spec *Target, wire *capture.Wire, seen func(*capture.Exchange, *http.Request, *http.Response, error)) (client *http.Client, idle func()) {
 	base, idle := origin.Client(nil, p.options.TLS)
 	r := &recorded{wire: wire, base: base.Transport, header: spec.Header.Clone(), seen: seen}
 	if r.header == nil {
@@ -58,7 +58,7 @@ func (t *recorded) RoundTrip(r *http.Request) (*http.Response, error) {
 				if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); isJSON(media) {
 					x.Request(body)
 				} else {
-					x.Junk(capture.Out, redactForm(body), "a form")
+					x.Junk(capture.Out, hiddenBody(body, true), "a form")
 				}
 			}
 			_ = copied.Close() // it was read
@@ -66,7 +66,7 @@ func (t *recorded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := t.base.RoundTrip(r)
 	if t.seen != nil {
-		t.seen(r, answer, err)
+		t.seen(x, r, answer, err)
 	}
 	if err != nil {
 		x.End(errors.New(reason(err)))
@@ -80,20 +80,6 @@ func (t *recorded) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer.Body = &bodyTap{body: answer.Body, x: x, json: isJSON(media)}
 	}
 	return answer, nil
-}
-
-// redactForm is a form without its values, which are secrets more often than not (RFC 6749).
-func redactForm(body []byte) []byte {
-	var out bytes.Buffer
-	for i, field := range bytes.Split(body, []byte("&")) {
-		name, _, _ := bytes.Cut(field, []byte("="))
-		if i > 0 {
-			out.WriteByte('&')
-		}
-		out.Write(name)
-		out.WriteString("=" + capture.Hidden)
-	}
-	return out.Bytes()
 }
 
 // A bodyTap keeps what is read of a body and records it at the end.

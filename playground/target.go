@@ -11,6 +11,7 @@ import (
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/mcp/oauth"
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
@@ -80,6 +81,11 @@ type target struct {
 	auto  []string
 	roots []jsonrpc.Raw
 	known *description
+
+	login  *login      // who is signed in has one; it shows its token instead of Token
+	token  *loginView  // of login
+	tokens oauth.Store // what is kept of logins
+	wants  bool        // the last answer was 401
 }
 
 // defaultAuto is answered without asking anybody.
@@ -124,6 +130,7 @@ func (t *Target) protocol() string {
 func (p *Playground) SetTargets(list []Target) {
 	p.mu.Lock()
 	var ended []*link
+	var out []*login
 	next := make(map[string]*target)
 	var order []string
 	for _, spec := range list {
@@ -141,6 +148,9 @@ func (p *Playground) SetTargets(list []Target) {
 			if t != nil && t.link != nil {
 				ended = append(ended, t.link)
 			}
+			if t != nil && t.login != nil {
+				out = append(out, t.signOutLocked())
+			}
 			t = &target{state: stateClosed, auto: defaultAuto}
 		}
 		t.Target = spec
@@ -153,8 +163,13 @@ func (p *Playground) SetTargets(list []Target) {
 		case t.From == FromPage && len(order) < maxTargets:
 			next[name] = t
 			order = append(order, name)
-		case t.link != nil:
-			ended = append(ended, t.link)
+		default:
+			if t.link != nil {
+				ended = append(ended, t.link)
+			}
+			if t.login != nil {
+				out = append(out, t.signOutLocked())
+			}
 		}
 	}
 	p.targets, p.order = next, order
@@ -162,6 +177,9 @@ func (p *Playground) SetTargets(list []Target) {
 	p.mu.Unlock()
 	for _, l := range ended {
 		l.close()
+	}
+	for _, g := range out {
+		g.close()
 	}
 }
 
@@ -298,6 +316,8 @@ type targetView struct {
 	Next      int64         `json:"next"`
 	Headers   []headerField `json:"headers"`
 	HasToken  bool          `json:"hasToken,omitzero"`
+	Login     *loginView    `json:"login,omitzero"`
+	Wants     bool          `json:"wants,omitzero"` // a token, or another one
 	Problem   string        `json:"problem,omitzero"`
 	Startable bool          `json:"startable"`
 }
@@ -311,7 +331,7 @@ type peerView struct {
 func (t *target) viewLocked() targetView {
 	v := targetView{
 		Name: t.Name, Address: t.show(), Title: t.Title, About: t.About, Protocol: t.protocol(), From: t.From, Kind: t.kind(),
-		State: t.state, Since: t.since, Why: t.why, Auto: t.auto, HasToken: t.Token != "", Problem: t.Problem, Startable: t.Problem == "", Next: 1,
+		State: t.state, Since: t.since, Why: t.why, Auto: t.auto, HasToken: t.Token != "" || t.login != nil, Login: t.token, Wants: t.wants, Problem: t.Problem, Startable: t.Problem == "", Next: 1,
 	}
 	for _, name := range slices.Sorted(mapsKeys(t.Header)) {
 		for _, value := range t.Header[name] {

@@ -72,6 +72,10 @@ type Client struct {
 	// Base carries requests to the MCP server. Nil is http.DefaultTransport.
 	Base http.RoundTripper
 
+	// Watch, if not nil, is put around the requests to authorization servers, and for metadata: what it returns sees them in clear, with codes
+	// and tokens in them. The one that it is given checks where they lead, and is their only way out.
+	Watch func(way http.RoundTripper) http.RoundTripper
+
 	// AllowHosts are names that metadata may lead to although they are not public, and by http. The host of Resource is one by itself, by http only
 	// if Resource is; all loopback addresses are if it is one.
 	AllowHosts []string
@@ -90,6 +94,7 @@ type Client struct {
 	address  *url.URL
 	policy   *outbound.Policy
 	web      *http.Client
+	idle     func() // closes the idle connections of web
 	nonces   nonces
 	life     context.Context // until Close
 	end      context.CancelCauseFunc
@@ -158,6 +163,11 @@ func (c *Client) start() error {
 			c.policy.Plain = append(c.policy.Plain, strings.ToLower(h))
 		}
 		c.web = c.policy.Client()
+		way := *c.web
+		c.idle = way.CloseIdleConnections
+		if c.Watch != nil {
+			c.web.Transport = c.Watch(way.Transport)
+		}
 		c.life, c.end = context.WithCancelCause(context.Background())
 		c.steps = make(map[string]*step)
 		c.servers = make(map[string]*ServerMetadata)
@@ -174,7 +184,7 @@ func (c *Client) Close() error {
 	c.end(ErrClosed) // no trip begins after this
 	c.mu.Unlock()
 	c.trips.Wait()
-	c.web.CloseIdleConnections()
+	c.idle()
 	return nil
 }
 

@@ -29,6 +29,10 @@ type Loopback struct {
 
 	// Notice gets the address too, so that a program can print it: the browser may be on another screen. Nil does nothing.
 	Notice func(address string)
+
+	// Stray, if not nil, is called for each request to the redirect address that is not the one that is waited for, since its state is another
+	// one: somebody else's answer, or an old tab. It may be called from many goroutines.
+	Stray func(r *http.Request)
 }
 
 const (
@@ -153,6 +157,9 @@ func (l *Loopback) receiver(path, address string, expect <-chan string, back cha
 		if want == "" || err != nil || query.Get("state") != want {
 			if want != "" {
 				state <- want // whoever that was, we still wait
+			}
+			if l.Stray != nil {
+				l.Stray(r)
 			}
 			http.Error(w, "This program waits for something else.", http.StatusBadRequest)
 			return
