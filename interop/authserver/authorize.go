@@ -3,6 +3,7 @@ package authserver
 import (
 	"context"
 	"encoding/json"
+	"html/template"
 	"io"
 	"net/http"
 	"net/url"
@@ -11,13 +12,35 @@ import (
 	"time"
 )
 
-// authorize answers the authorization endpoint: the user is always there and always of one mind.
+// page asks a user. What stands in it was sent by the client and is shown as text.
+var page = template.Must(template.New("page").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Consent</title>
+<body><h1>Allow {{.Client}}?</h1><p>It wants to use {{.Resource}} in your name: {{.Scope}}.</p>
+<form action="authorize">{{range $name, $values := .Query}}{{range $values}}<input type="hidden" name="{{$name}}" value="{{.}}">{{end}}{{end}}
+<button name="consent" value="yes">Allow</button> <button name="consent" value="no">Deny</button></form></body></html>
+`))
+
+// consent shows the page.
+func consent(w http.ResponseWriter, c *Client, q url.Values) {
+	name := c.Name
+	if name == "" {
+		name = c.ID
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = page.Execute(w, map[string]any{"Client": name, "Resource": q.Get("resource"), "Scope": q.Get("scope"), "Query": q}) // the user may be gone
+}
+
+// authorize answers the authorization endpoint: the user is always there, and of one mind unless asked.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	c, why := s.client(r.Context(), q.Get("client_id"))
 	redirect, err := url.Parse(q.Get("redirect_uri"))
 	if why != "" || err != nil || !slices.ContainsFunc(c.Redirects, func(known string) bool { return sameRedirect(known, q.Get("redirect_uri")) }) {
 		http.Error(w, "unknown client or redirect_uri "+why, http.StatusBadRequest)
+		return
+	}
+	if s.opts.Ask && !q.Has("consent") {
+		consent(w, c, q)
 		return
 	}
 	back := redirect.Query()
@@ -32,7 +55,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	case IssAbsent:
 	}
 	switch {
-	case s.opts.Deny:
+	case s.opts.Deny, q.Get("consent") == "no":
 		back.Set("error", "access_denied")
 		back.Set("error_description", "the user said no")
 	case q.Get("response_type") != "code" || q.Get("code_challenge") == "" || q.Get("code_challenge_method") != "S256":

@@ -3,5 +3,5 @@
 //
 // It speaks the authorization code with PKCE, client credentials (by secret and by key), JWT assertions (RFC 7523), token exchange for
 // ID-JAGs (RFC 8693), refresh tokens that rotate, DPoP with and without nonces, dynamic registration, client metadata documents,
-// introspection, revocation, and publishes its keys. Users say yes at once. It keeps everything in memory and is for loopback only.
+// introspection, revocation, and publishes its keys. Users say yes at once, or are asked on a page. It keeps everything in memory and is for loopback only.
 package authserver

@@ -55,6 +55,7 @@ type Options struct {
 	Expired        bool   // tokens are too old when they are given
 	Unbound        bool   // bearer tokens although a proof was shown
 	Deny           bool   // users say no
+	Ask            bool   // users are asked, on a page with two buttons, and say what they like
 	ForeignKey     bool   // tokens are signed with a key that is not published
 	Type           string // typ of tokens in place of at+jwt
 }
@@ -62,6 +63,7 @@ type Options struct {
 // A Client is one that is registered.
 type Client struct {
 	ID, Secret string
+	Name       string  // for people
 	Key        jwk.Key // public; for private_key_jwt
 	Method     string  // none, client_secret_basic, client_secret_post, private_key_jwt
 	Redirects  []string
@@ -334,7 +336,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "invalid_client_metadata", "token_endpoint_auth_method")
 		return
 	}
-	c := &Client{ID: "dyn/" + text(), Method: in.Method, Redirects: in.Redirects, Grants: in.Grants}
+	c := &Client{ID: "dyn/" + text(), Name: in.Name, Method: in.Method, Redirects: in.Redirects, Grants: in.Grants}
 	out := map[string]any{"client_id": c.ID, "redirect_uris": c.Redirects, "token_endpoint_auth_method": c.Method, "client_name": in.Name}
 	if strings.HasPrefix(c.Method, "client_secret") {
 		c.Secret = text() + "+/ %" // characters that have to be encoded

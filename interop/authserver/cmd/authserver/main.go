@@ -37,6 +37,7 @@ func run(args []string) error {
 	flags.BoolVar(&o.NoPKCE, "no-pkce", false, "misdeed: say nothing of PKCE")
 	flags.BoolVar(&o.Expired, "expired", false, "misdeed: give tokens that have ended")
 	flags.BoolVar(&o.Deny, "deny", false, "the user says no")
+	flags.BoolVar(&o.Ask, "ask", false, "ask the user, on a page")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
