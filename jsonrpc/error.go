@@ -24,6 +24,7 @@ const (
 	CodeShuttingDown     = -31004 // no new requests are taken
 	CodeUnauthorized     = -31005 // no, wrong or insufficient credentials on a stream
 	CodeUnavailable      = -31006 // whoever would have answered is away
+	CodeStorage          = -31009 // what keeps state is in trouble
 	CodeCancelled        = -32800 // the caller cancelled the request (Language Server Protocol 3.17, ErrorCodes)
 )
 
