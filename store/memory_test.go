@@ -54,7 +54,7 @@ func TestFaultPublic(t *testing.T) {
 	} {
 		f := &store.Fault{Reason: c.reason, Err: secret}
 		code, message, data := f.Public()
-		if code != -31009 || code != jsonrpc.CodeStorage || string(data) != c.data || strings.Contains(message, "secret") {
+		if code != jsonrpc.CodeStorage || string(data) != c.data || strings.Contains(message, "secret") {
 			t.Errorf("Public of %s = %d, %q, %s, want -31009 and %s", c.reason, code, message, data, c.data)
 		}
 		if !errors.Is(fmt.Errorf("append: %w", f), secret) {
