@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/da1ed7bb/parley/a2a"
@@ -30,11 +30,8 @@ type exchange struct {
 	r      *http.Request
 	style  style
 	timer  *time.Timer // opens a stream that says nothing; nil for what is no stream
-
-	mu     sync.Mutex // guards what follows
-	events *sse.Writer
-	seq    int64 // of the last event
-	over   bool
+	events sse.Lazy
+	seq    atomic.Int64 // of the last event
 }
 
 func newExchange(s *Server, w http.ResponseWriter, r *http.Request, style style) *exchange {
@@ -92,9 +89,7 @@ func (x *exchange) Send(ctx context.Context, payload []byte) error {
 	if events == nil {
 		return jsonrpc.ErrAnswered
 	}
-	x.mu.Lock()
-	x.seq = in.Seq
-	x.mu.Unlock()
+	x.seq.Store(in.Seq)
 	return events.Send(ctx, sse.Event{ID: eventID(in.Seq), Data: data})
 }
 
@@ -107,35 +102,21 @@ func eventID(seq int64) string {
 
 // stream returns the stream, or nil once the answer is out.
 func (x *exchange) stream() *sse.Writer {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return nil
-	}
-	if x.events == nil {
-		x.events = sse.NewWriter(x.w, &sse.WriterOptions{KeepAlive: x.server.KeepAlive, Timeout: x.server.WriteTimeout})
-	}
-	return x.events
-}
-
-// end lets nobody begin a stream from here on, and returns the one that there is, once.
-func (x *exchange) end() (*sse.Writer, int64) {
-	if x.timer != nil {
-		x.timer.Stop()
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return nil, 0
-	}
-	x.over = true
-	return x.events, x.seq
+	return x.events.Get(func() *sse.Writer {
+		return sse.NewWriter(x.w, &sse.WriterOptions{KeepAlive: x.server.KeepAlive, Timeout: x.server.WriteTimeout})
+	})
 }
 
 // abandon is for a panic on its way to net/http: whoever keeps the stream alive must stop.
 func (x *exchange) abandon() {
-	if events, _ := x.end(); events != nil {
-		_ = events.Finish() // the connection ends with the panic
+	x.hush()
+	x.events.Abandon()
+}
+
+// hush lets silence open no stream from here on.
+func (x *exchange) hush() {
+	if x.timer != nil {
+		x.timer.Stop()
 	}
 }
 
@@ -145,7 +126,8 @@ func (x *exchange) finish(out []byte, fault *jsonrpc.Error) {
 	if streams {
 		x.stream()
 	}
-	events, seq := x.end()
+	x.hush()
+	events, seq := x.events.End(), x.seq.Load()
 	switch {
 	case events == nil:
 		status, contentType, body := x.style.plain(out, fault)

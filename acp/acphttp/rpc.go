@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/da1ed7bb/parley/acp"
@@ -87,13 +86,14 @@ func isStream(payload []byte) bool {
 
 func (b *rpc) stream(w http.ResponseWriter, r *http.Request, text []byte) {
 	k := &sink{w: w, opts: &b.opts}
+	defer k.events.Abandon() // for a panic on its way to net/http
 	x := &jsonrpc.Exchange{Sink: k, Check: func(_ context.Context, req *jsonrpc.Request) error { return goOn(r, req) }}
 	every := cmp.Or(b.opts.KeepAlive, 15*time.Second)
 	if every > 0 {
 		defer time.AfterFunc(every, func() { k.open(r.Context()) }).Stop()
 	}
 	out, _ := b.answerer.Answer(r.Context(), nil, text, x)
-	if events := k.end(); events != nil {
+	if events := k.events.End(); events != nil {
 		_ = events.Finish(sse.Event{Data: out}) // if the client is gone there is nobody to tell
 		return
 	}
@@ -141,15 +141,11 @@ func goOn(r *http.Request, req *jsonrpc.Request) error {
 	return nil
 }
 
-// A sink makes the answer a stream with the first event. It may be used by a handler that has returned: over keeps it from the
-// ResponseWriter then.
+// A sink makes the answer a stream with the first event.
 type sink struct {
-	w    http.ResponseWriter
-	opts *Options
-
-	mu     sync.Mutex // guards what is below
-	events *sse.Writer
-	over   bool
+	w      http.ResponseWriter
+	opts   *Options
+	events sse.Lazy
 }
 
 // Send sends one message, which is a notification.
@@ -172,18 +168,12 @@ func (k *sink) Send(ctx context.Context, payload []byte) error {
 
 // stream returns the stream, or nil once the answer is out.
 func (k *sink) stream(run string) *sse.Writer {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.over {
-		return nil
-	}
-	if k.events == nil {
+	return k.events.Get(func() *sse.Writer {
 		if run != "" {
 			k.w.Header()[headerRunID] = []string{run}
 		}
-		k.events = sse.NewWriter(k.w, &sse.WriterOptions{KeepAlive: k.opts.KeepAlive, Timeout: k.opts.WriteTimeout})
-	}
-	return k.events
+		return sse.NewWriter(k.w, &sse.WriterOptions{KeepAlive: k.opts.KeepAlive, Timeout: k.opts.WriteTimeout})
+	})
 }
 
 // open begins the stream although nothing has happened yet, so that the client sees that somebody is at work.
@@ -191,11 +181,4 @@ func (k *sink) open(ctx context.Context) {
 	if events := k.stream(""); events != nil {
 		_ = events.Open(ctx) // the answer will meet the same error
 	}
-}
-
-func (k *sink) end() *sse.Writer {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.over = true
-	return k.events
 }

@@ -3,24 +3,19 @@ package httprpc
 import (
 	"context"
 	"net/http"
-	"sync"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// An exchange is one POST and its answer. It is the Sink of its own Exchange. What a handler started may outlive the handler
-// and still notify: over is what keeps it from the ResponseWriter, which is not ours any more.
+// An exchange is one POST and its answer. It is the Sink of its own Exchange.
 type exchange struct {
 	jsonrpc.Exchange
 	server *Server
 	w      http.ResponseWriter
 	r      *http.Request
 	length [1]string // the value of Content-Length
-
-	mu     sync.Mutex // guards what is below
-	events *sse.Writer
-	over   bool
+	events sse.Lazy
 }
 
 // prepare fills in what handlers may do.
@@ -54,38 +49,14 @@ func (x *exchange) Send(ctx context.Context, payload []byte) error {
 
 // stream returns the stream, or nil once the answer is out.
 func (x *exchange) stream() *sse.Writer {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return nil
-	}
-	if x.events == nil {
-		x.events = sse.NewWriter(x.w, &sse.WriterOptions{KeepAlive: x.server.KeepAlive, Timeout: x.server.WriteTimeout})
-	}
-	return x.events
-}
-
-// end lets nobody begin a stream from here on, and returns the one that there is, once.
-func (x *exchange) end() *sse.Writer {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return nil
-	}
-	x.over = true
-	return x.events
-}
-
-// abandon is for a panic on its way to net/http: whoever keeps the stream alive must stop.
-func (x *exchange) abandon() {
-	if events := x.end(); events != nil {
-		_ = events.Finish() // the connection ends with the panic
-	}
+	return x.events.Get(func() *sse.Writer {
+		return sse.NewWriter(x.w, &sse.WriterOptions{KeepAlive: x.server.KeepAlive, Timeout: x.server.WriteTimeout})
+	})
 }
 
 // finish sends the response.
 func (x *exchange) finish(wants acceptance, out []byte, fault *jsonrpc.Error) {
-	events := x.end()
+	events := x.events.End()
 	if events == nil && wants == stream && len(out) > 0 {
 		events = sse.NewWriter(x.w, &sse.WriterOptions{KeepAlive: -1, Timeout: x.server.WriteTimeout})
 	}

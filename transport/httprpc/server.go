@@ -94,7 +94,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer body.Done(len(b.in))
 	x := &exchange{server: s, w: w, r: r}
-	defer x.abandon() // does nothing after finish
+	defer x.events.Abandon() // does nothing after finish
 	x.prepare(r.Context(), wants, b.in)
 	var fault *jsonrpc.Error
 	b.out, fault = s.answer(r.Context(), b.out[:0], b.in, &x.Exchange)

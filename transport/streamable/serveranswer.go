@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -116,8 +115,7 @@ type drops struct{}
 
 func (drops) Send(context.Context, []byte) error { return nil }
 
-// An exchange is a POST in no session, and its answer. It is the Sink of its own Exchange. What a handler started may outlive the handler
-// and still notify: over is what keeps it from the ResponseWriter, which is not ours any more.
+// An exchange is a POST in no session, and its answer. It is the Sink of its own Exchange.
 type exchange struct {
 	jsonrpc.Exchange
 	answer
@@ -127,16 +125,13 @@ type exchange struct {
 	r       *http.Request
 	early   bool        // the stream begins with the handler
 	refused atomic.Bool // by Check
-
-	mu     sync.Mutex // guards what is below
-	events *sse.Writer
-	over   bool
+	events  sse.Lazy
 }
 
 // alone answers a payload that belongs to no session.
 func (s *Server) alone(w http.ResponseWriter, r *http.Request, b *buffer, wants acceptance, how *Alone) {
 	x := &exchange{server: s, how: how, w: w, r: r}
-	defer x.abandon() // does nothing after finish
+	defer x.events.Abandon() // does nothing after finish
 	x.early = wants == stream
 	if how.Check != nil || x.early {
 		x.Check = x.check
@@ -214,38 +209,12 @@ func (x *exchange) Send(ctx context.Context, payload []byte) error {
 
 // stream returns the stream, or nil once the answer is out.
 func (x *exchange) stream() *sse.Writer {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return nil
-	}
-	if x.events == nil {
-		x.events = x.server.newWriter(x.w)
-	}
-	return x.events
-}
-
-// end lets nobody begin a stream from here on, and returns the one that there is, once.
-func (x *exchange) end() *sse.Writer {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return nil
-	}
-	x.over = true
-	return x.events
-}
-
-// abandon is for a panic on its way to net/http: whoever keeps the stream alive must stop.
-func (x *exchange) abandon() {
-	if events := x.end(); events != nil {
-		_ = events.Finish() // the connection ends with the panic
-	}
+	return x.events.Get(func() *sse.Writer { return x.server.newWriter(x.w) })
 }
 
 // finish sends the response.
 func (x *exchange) finish(wants acceptance) {
-	events := x.end()
+	events := x.events.End()
 	if events == nil && wants == stream && len(x.text) > 0 && x.status < http.StatusBadRequest {
 		events = sse.NewWriter(x.w, &sse.WriterOptions{KeepAlive: -1, Timeout: x.server.WriteTimeout})
 	}
