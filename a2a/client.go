@@ -7,7 +7,6 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
@@ -370,16 +369,4 @@ func (c *Client) callIn(ctx context.Context, v Version, method string, params, r
 		return p.last(answer)
 	}
 	return decodeResult(v, answer, result)
-}
-
-// wait sleeps, or returns ctx's cause.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

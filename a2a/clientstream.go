@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -124,23 +125,23 @@ func (c *Client) follow(ctx context.Context, method string, params any, task str
 	return func(yield func(Event, error) bool) {
 		p := &following{yield: yield, ends: ends, task: task, seq: after}
 		err := c.call(ctx, method, params, nil, p)
-		pause := resumeFirst
+		between := resumeFirst
 		for tries := 0; !p.left && !p.over; tries++ {
 			if err == nil {
 				err = errBrokeOff
 			}
 			if p.came {
-				tries, pause, p.came = 0, resumeFirst, false
+				tries, between, p.came = 0, resumeFirst, false
 			}
 			if tries >= c.opts.Resume || p.task == "" || ctx.Err() != nil || !worthResuming(err) {
 				yield(Event{}, err)
 				return
 			}
-			if e := wait(ctx, pause); e != nil {
+			if e := pause.For(ctx, between); e != nil {
 				yield(Event{}, e)
 				return
 			}
-			pause = min(2*pause, resumeMost)
+			between = min(2*between, resumeMost)
 			err = c.call(ctx, MethodSubscribe, &TaskRequest{ID: p.task, Tenant: c.opts.Tenant}, nil, p)
 			if errors.Is(err, ErrUnsupportedOperation) { // over, or no streams: the task itself tells
 				err = c.fetch(ctx, p)

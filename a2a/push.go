@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -113,7 +114,7 @@ func (h *hook) send() {
 
 // post tries a notification until it is taken, or tried often enough.
 func (h *hook) post(body jsonrpc.Raw) {
-	pause := pushPause
+	between := pushPause
 	for try := 1; ; try++ {
 		err := h.w.s.opts.Push.Push(h.ctx, Notice{h.config, h.version, body})
 		if err == nil || h.ctx.Err() != nil {
@@ -123,13 +124,8 @@ func (h *hook) post(body jsonrpc.Raw) {
 			h.w.s.report("push of task "+h.w.id, err)
 			return
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-h.ctx.Done():
-			timer.Stop()
-		}
-		pause *= 2
+		_ = pause.For(h.ctx, between) // when it is over, the next try says so
+		between *= 2
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -78,7 +79,7 @@ func (c *Client) stream(ctx context.Context, t *streaming, method string, params
 		if tries >= c.opts.Rejoin || t.last <= 0 || t.id == "" || !canRejoin(ctx, err) {
 			return nil, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return nil, err
 		}
 		wait = min(2*wait, lastWait)
@@ -95,15 +96,4 @@ const (
 func canRejoin(ctx context.Context, err error) bool {
 	_, said := errors.AsType[*Error](err)
 	return !said && ctx.Err() == nil && !errors.Is(err, jsonrpc.ErrClosed) && !errors.Is(err, jsonrpc.ErrTooLarge)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -68,7 +69,7 @@ func (c *Client) awaitTask(ctx context.Context, t *Task, o *CallOptions) (*ToolR
 				return nil, errors.Join(err, c.giveUpTask(ctx, id))
 			}
 		}
-		if err := pause(ctx, t.PollInterval); err != nil {
+		if err := wait(ctx, t.PollInterval); err != nil {
 			return nil, errors.Join(err, c.giveUpTask(ctx, id))
 		}
 		var err error
@@ -115,20 +116,12 @@ func (c *Client) giveUpTask(ctx context.Context, id string) error {
 	return nil
 }
 
-// pause waits before the next look: what the server asked for, within reason.
-func pause(ctx context.Context, d time.Duration) error {
+// wait waits before the next look: what the server asked for, within reason.
+func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		d = time.Second
 	}
-	d = min(max(d, 10*time.Millisecond), time.Minute)
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, min(max(d, 10*time.Millisecond), time.Minute))
 }
 
 // awaitCore waits for the result of a task of 2025-11-25. Its questions come as requests meanwhile.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/store"
 )
 
@@ -258,11 +259,7 @@ func (j *journal) write(ctx context.Context, e *Event) error {
 		if f, ok := errors.AsType[*store.Fault](err); !ok || !f.Retryable() {
 			return err
 		}
-		pause := time.NewTimer(time.Second)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if pause.For(ctx, time.Second) != nil {
 			return err
 		}
 	}

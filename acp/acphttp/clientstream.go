@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/sse"
 )
@@ -241,20 +242,9 @@ func (c *call) poll(ctx context.Context, t *track, path string, list []acp.Recor
 			return t.finish(nil)
 		}
 		if len(list) == 0 {
-			if err := pause(ctx, c.link.opts.Poll); err != nil {
+			if err := pause.For(ctx, c.link.opts.Poll); err != nil {
 				return err
 			}
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/sse"
 )
@@ -59,14 +60,7 @@ func (p *clientPlace) wait(ctx context.Context) error {
 		d = max(d, more*4/5+rand.N(more*2/5+1)) //nolint:gosec // no secret: it only keeps clients from coming all at once
 	}
 	p.fails++
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, d)
 }
 
 // readStreams takes in events until the answer is there, from the stream that answers the POST, and when that breaks off from those that go on with it.
