@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -283,9 +285,19 @@ func (c *call) dispatch(ctx context.Context, name string, params any) (any, erro
 		return c.deletePush(ctx, p)
 	}
 	if name == MethodCard {
-		return c.s.Card(), nil
+		return c.s.spokenCard(), nil
 	}
 	return c.extendedCard(ctx)
+}
+
+// spokenCard is the card as it is told in a conversation. It names no paths: they are for the HTTP server that serves the card, which puts its host
+// before them (an interface has an absolute URL: A2A 1.0.1, section 4.4.6).
+func (s *Server) spokenCard() *AgentCard {
+	card := *s.Card()
+	card.SupportedInterfaces = slices.DeleteFunc(slices.Clone(card.SupportedInterfaces), func(i AgentInterface) bool {
+		return strings.HasPrefix(i.URL, "/")
+	})
+	return &card
 }
 
 // public makes of our own errors what the protocol has for them. Others stay as they are, and become "Internal error".
