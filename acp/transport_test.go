@@ -330,7 +330,7 @@ func TestCancelBesideManyStreams(t *testing.T) {
 	all.Wait()
 	slices.Sort(took)
 	t.Logf("median %v, nine of ten within %v, all within %v", took[streams/2], took[streams*9/10], took[streams-1])
-	if took[streams*9/10] > 100*time.Millisecond { // a machine with other things to do may hold up a few
+	if took[streams/2] > 100*time.Millisecond { // the median: a machine with other things to do may hold up some, a cancel that waits in line holds up all
 		t.Error("agents heard of it later than 100 ms")
 	}
 }
