@@ -3,6 +3,7 @@ import { call, Fault, hasToken, post, takeToken, tokenPart } from "./rpc.js";
 import { Log } from "./rows.js";
 import * as json from "./json.js";
 import { sample } from "./schema.js";
+import * as calls from "./saved.js";
 
 export const logs = { live: new Log("live") };
 
@@ -33,6 +34,7 @@ export const app = $state({
   badFilter: "",
   view: "rows",
   sel: "",
+  bring: "", // a row that a link leads to, until it is there
   atEnd: true,
   fresh: 0, // rows that came while the view stood elsewhere
   paused: false,
@@ -74,6 +76,7 @@ export async function attempt(work) {
   } catch (err) {
     if (err?.name === "AbortError") return undefined;
     if (err?.code === 401) app.trouble = err.message;
+    if (err?.data?.signIn) askSignIn(err.data.signIn);
     tell(err?.message ?? String(err));
     return undefined;
   }
@@ -93,11 +96,13 @@ export async function begin() {
     Object.assign(app, { trouble: "", ready: true, version: hello.version ?? "", targets: hello.targets ?? [], questions: hello.questions ?? [], lessons: hello.lessons ?? [], keys: hello.keys ?? [], folder: hello.folder ?? "", tap: hello.tap ?? null });
     app.config = { entries: [], problems: [], found: [], file: "", ...hello.config };
     if (hello.found) app.config.found = hello.found;
+    app.opened = (hello.logs ?? []).filter((o) => o.log !== "live"); // what was opened before the page was loaded again
   } catch (err) {
     app.trouble = err.message;
     return;
   }
   visit(place);
+  addEventListener("hashchange", moved);
   follow();
   void loadSaved();
   if (!app.target || !target(app.target)) app.target = app.targets[0]?.name ?? "";
@@ -113,12 +118,27 @@ export function enter(text) {
   void begin();
 }
 
-// visit goes to the state that a link describes.
+// moved goes to a link that somebody put into this page's address. The token stays.
+function moved() {
+  const place = new URLSearchParams(location.hash.slice(1));
+  takeToken(location.hash);
+  place.delete("token");
+  if ([...place].length) visit(place);
+  place.set("token", tokenPart().slice("token=".length));
+  history.replaceState(null, "", "#" + place);
+}
+
+// visit goes to the state that a link describes. It looks at what is here already, and contacts nobody.
 function visit(place) {
+  const name = place.get("log") ?? "live";
+  if (name !== "live" && !app.opened.some((o) => o.log === name)) tell("The recording of this link is not open any more.");
+  else if (name !== app.log) showLog(name);
   if (place.get("target")) app.target = place.get("target");
-  if (place.get("filter")) setFilter(place.get("filter"));
-  if (place.get("view") === "timeline") app.view = "timeline";
-  if (place.get("row")) app.sel = place.get("row");
+  setFilter(place.get("filter") ?? "");
+  app.view = place.get("view") === "timeline" ? "timeline" : "rows";
+  app.sel = app.bring = place.get("row") ?? "";
+  app.pins = place.get("pins")?.split(",") ?? [];
+  if (app.sel && log().nodes.has(app.sel)) log().reveal(app.sel);
   if (place.get("draft")) {
     try {
       newDraft({ text: new TextDecoder().decode(Uint8Array.from(atob(place.get("draft").replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0))) });
@@ -136,7 +156,9 @@ export function link(withDraft = true) {
   if (app.target) p.set("target", app.target);
   if (app.filter) p.set("filter", app.filter);
   if (app.view !== "rows") p.set("view", app.view);
+  if (app.log !== "live") p.set("log", app.log);
   if (app.sel) p.set("row", app.sel);
+  if (app.pins.length) p.set("pins", app.pins.join(","));
   if (app.lesson) p.set("lesson", app.lesson.id);
   if (withDraft && !app.start && d && d.text.length < 8000) p.set("draft", btoa(String.fromCharCode(...new TextEncoder().encode(d.text))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", ""));
   return location.origin + location.pathname + "#" + p;
@@ -148,7 +170,7 @@ async function follow() {
   for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
     try {
       app.connected = true;
-      await call("follow", { since: logs.live.next, log: "live" }, { note: (m, p) => ((wait = 250), noted(m, p)) });
+      await call("follow", { since: logs.live.next, log: "live", short: true }, { note: (m, p) => ((wait = 250), noted(m, p)) });
     } catch (err) {
       if (err?.code === 401) {
         app.trouble = err.message;
@@ -178,12 +200,17 @@ export function takeRows(p) {
   const l = logs[p.log ?? "live"];
   if (!l) return;
   if (p.reset) l.clear();
+  if (p.all) spell(p.rows ?? [], p.all);
   const before = l.nodes.size;
   l.merge(p.rows ?? []);
   l.next = p.next ?? l.next;
   l.memory = p.memory ?? l.memory;
   l.lost = p.lost ?? l.lost;
   if (l !== log()) return;
+  if (app.bring && l.nodes.has(app.bring)) {
+    l.reveal(app.bring);
+    app.bring = "";
+  }
   if (!app.atEnd || app.paused) app.fresh += l.nodes.size - before;
   for (const r of p.rows ?? []) {
     if (r.dir === "out" && r.kind === "request" && /^\d{1,15}$/.test(r.id ?? "") && l === logs.live) taken(r.target, Number(r.id));
@@ -191,6 +218,16 @@ export function takeRows(p) {
   }
   stir();
   if (app.filter) refilter();
+}
+
+// spell writes out what rows have in common: see follow in playground/follow.go.
+function spell(rows, { conn, target: name, carrier }) {
+  for (const r of rows) {
+    if (r.conn !== undefined || r.kind === "lost") continue;
+    r.conn = conn;
+    r.target = name;
+    r.carrier = carrier;
+  }
 }
 
 // taken notes that an id is in use; drafts whose id counts on by itself go past it.
@@ -233,20 +270,23 @@ export function setFilter(text) {
   } else void select();
 }
 
-// refilter asks again soon; rows that come without a break do not put it off.
+// refilter asks again soon; rows that come without a break do not put it off. A long log is asked less often.
 let due = 0;
+let asks = 0; // how long the answer took last
 function refilter() {
   due ||= setTimeout(() => {
     due = 0;
     if (app.filter) void select();
-  }, 150);
+  }, Math.min(3000, Math.max(150, 4 * asks)));
 }
 
 async function select() {
   const asked = app.filter;
   const from = app.log;
+  const begun = performance.now();
   try {
     const { refs } = await call("wire/select", { log: from, filter: asked });
+    asks = performance.now() - begun;
     if (asked !== app.filter || from !== app.log) return;
     app.hits = new Set(refs);
     app.badFilter = "";
@@ -315,11 +355,18 @@ export const forgetTarget = (name) => attempt(() => call("targets/forget", { tar
 
 let drafts = 0;
 
-export function newDraft({ target: to = app.target, text, title = "", question: q = "", mode = "one", note = "", auto = true, headers = [] }) {
-  const d = { id: ++drafts, target: to, text, title, question: q, mode, note, auto, headers, last: "", touched: false, saved: "" };
+// front brings the composer back, unless a run or a sign-in is under way in its place.
+function front() {
+  if (app.run && app.run.state !== "running") app.run = null;
+  if (app.oauth && app.oauth.state !== "going") app.oauth = null;
+}
+
+export function newDraft({ target: to = app.target, text, title = "", question: q = "", mode = "one", note = "", auto = true, headers = [], more = {} }) {
+  const d = { id: ++drafts, target: to, text, title, question: q, mode, note, auto, headers, last: "", touched: false, saved: "", name: "", file: "", stamp: "", variables: [], checks: [], held: null, panel: false, ...more };
   app.drafts.push(d);
   app.draft = d.id;
   app.start = false;
+  front();
   if (!q) app.target = to;
   void describe(to);
   return draft();
@@ -337,7 +384,8 @@ export function closeDraft(id) {
 function replaceDraft(fields) {
   const d = draft();
   if (d && !d.touched && !d.question && !d.last && !app.start) {
-    Object.assign(d, { target: app.target, title: "", note: "", mode: "one", auto: true, headers: [], ...fields });
+    Object.assign(d, { target: app.target, title: "", note: "", mode: "one", auto: true, headers: [], saved: "", name: "", file: "", stamp: "", variables: [], checks: [], held: null, panel: false, wide: false, ...fields });
+    front();
     void describe(d.target);
     return d;
   }
@@ -424,8 +472,9 @@ export function wireText(d) {
     for (const b of bytes) s += String.fromCharCode(b);
     return { base64: btoa(s), size: bytes.length };
   }
-  const { root } = json.parse(d.text);
-  const text = d.mode === "one" && root ? json.oneLine(d.text, root) : d.text;
+  const filled = calls.fill(d.text, d.variables).text;
+  const { root } = json.parse(filled);
+  const text = d.mode === "one" && root ? json.oneLine(filled, root) : filled;
   return { text, size: json.size(text) };
 }
 
@@ -458,11 +507,12 @@ export async function send(d = draft()) {
   if (out.base64) params.base64 = out.base64;
   else params.text = out.text;
   const headers = d.headers.filter((h) => h.name);
-  if (headers.length) params.headers = headers.map((h) => ({ name: h.name, value: h.off ? null : h.value }));
+  if (headers.length) params.headers = headers.map((h) => ({ name: h.name, value: h.off ? null : calls.fill(h.value, d.variables).text }));
   const q = d.question && question(d.question);
   const r = await attempt(() => (q && out.text !== undefined ? call("answer", { ref: q.ref, text: out.text }) : call("send", { target: d.target, ...params })));
   if (!r) return undefined;
   d.last = r.ref;
+  if (!q) void hold(d, r.ref);
   mine.add(r.ref);
   if (app.log !== "live") showLog("live");
   const { root } = d.mode === "hex" ? {} : json.parse(d.text);
@@ -478,6 +528,19 @@ export async function send(d = draft()) {
   } else if (wasNewest && app.sel === was) app.sel = r.ref;
   if (app.start) app.start = false;
   return r;
+}
+
+// hold waits for the answer to a draft, and holds it against the draft's checks.
+async function hold(d, ref) {
+  d.held = null;
+  const list = calls.asserts(d.checks);
+  if (!list.length) return;
+  const places = d.checks.map((c, i) => [c, i]).filter(([c]) => c.path.trim()).map(([, i]) => i);
+  const held = await attempt(() => call("saved/check", { ref, asserts: list }));
+  if (!held || d.last !== ref) return;
+  d.held = { ...held, results: held.results.map((x) => ({ ...x, assert: places[x.assert] })) };
+  const failed = held.results.filter((x) => !x.ok).length;
+  app.said = failed ? failed + " of " + held.results.length + " checks failed." : held.results.length === 1 ? "The check passed." : "All " + held.results.length + " checks passed.";
 }
 
 export async function resend(ref) {
@@ -588,8 +651,6 @@ function takeQuestions(list) {
   for (const q of list) {
     if (asked.has(q.ref)) continue;
     asked.add(q.ref);
-    // What a run of an agent asks is answered in the run.
-    if (app.run?.target === q.target && app.run.state === "running") continue;
     openQuestion(q);
     app.said = q.target + " asks you: " + (q.about ?? q.method);
   }
@@ -625,15 +686,20 @@ export async function openFile(file) {
   await attempt(async () => {
     const answer = await post("session/open?name=" + encodeURIComponent(file.name), "application/x-ndjson", file);
     const opened = await answer.json();
-    logs[opened.log] = new Log(opened.log);
     app.opened.push({ log: opened.log, name: opened.name ?? file.name, total: opened.total });
-    showLog(opened.log);
-    await call("follow", { since: 0, log: opened.log }, { note: (m, p) => m === "rows" && takeRows({ ...p, log: opened.log }) });
+    await showLog(opened.log);
     tell((opened.name ?? file.name) + " is open.");
   });
 }
 
+// showLog shows a recording. What it returns ends when all its rows are here.
 export function showLog(name) {
+  let read;
+  if (!logs[name]) {
+    logs[name] = new Log(name);
+    read = call("follow", { since: 0, log: name, short: true }, { note: (m, p) => m === "rows" && takeRows({ ...p, log: name }) });
+    read.catch(() => delete logs[name]); // the next look asks again
+  }
   app.log = name;
   app.sel = "";
   app.hits = null;
@@ -642,6 +708,7 @@ export function showLog(name) {
   if (app.start === false && app.drafts.length === 0) firstDraft();
   if (app.filter) void select();
   stir();
+  return read;
 }
 
 export async function closeLog(name) {
@@ -651,11 +718,16 @@ export async function closeLog(name) {
   delete logs[name];
 }
 
+// sessionFile is what is shown as a file: {name, url}. Who asks lets go of the url.
+export async function sessionFile(format) {
+  const answer = await post("session/save", "application/json", JSON.stringify({ log: app.log, format, ...(app.filter ? { filter: app.filter } : {}) }));
+  const name = /filename="?([^";]+)/.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "session." + format;
+  return { name, url: URL.createObjectURL(await answer.blob()) };
+}
+
 export async function saveSession(format) {
   await attempt(async () => {
-    const answer = await post("session/save", "application/json", JSON.stringify({ log: app.log, format, ...(app.filter ? { filter: app.filter } : {}) }));
-    const name = /filename="?([^";]+)/.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "session." + format;
-    const url = URL.createObjectURL(await answer.blob());
+    const { name, url } = await sessionFile(format);
     const a = document.createElement("a");
     a.href = url;
     a.download = name;
@@ -669,23 +741,49 @@ export async function saveSession(format) {
 
 export async function loadSaved() {
   try {
-    app.saved = (await call("saved/list")).calls ?? [];
+    const list = await call("saved/list");
+    app.saved = list.calls ?? [];
+    if (list.problems?.length) tell(list.problems[0].file + ": " + list.problems[0].text);
   } catch {
     app.saved = [];
   }
 }
 
-export async function saveCall(d, name, asserts = []) {
-  const r = await attempt(() => call("saved/save", { name, target: d.target, text: wireText(d).text ?? d.text, headers: d.headers.filter((h) => h.name && !h.off).map(({ name: n, value }) => ({ name: n, value })), variables: {}, asserts }));
+// saveCall writes a draft into its file. What stands on one line there stays on one line.
+export async function saveCall(d) {
+  const { root } = json.parse(d.text, d.variables.map((v) => v.name));
+  const text = d.mode === "one" && root && !d.wide ? json.oneLine(d.text, root) : d.text;
+  const name = d.name.trim();
+  const r = await attempt(() => call("saved/save", {
+    name, target: d.target, text, headers: d.headers.filter((h) => h.name).map((h) => ({ name: h.name, value: h.off ? null : h.value })),
+    variables: Object.fromEntries(d.variables.filter((v) => v.name).map((v) => [v.name, v.value])), asserts: calls.asserts(d.checks),
+    ...(d.saved ? { was: d.saved, stamp: d.stamp } : {}),
+  }));
   if (!r) return;
-  d.title = d.saved = name;
-  tell("Saved" + (r.file ? " as " + r.file : "") + ".");
+  Object.assign(d, { title: name, saved: name, name, file: r.file, stamp: r.stamp });
+  tell("Saved as " + r.file + ".");
   await loadSaved();
 }
 
-export function openSaved(c) {
+export async function deleteSaved(d) {
+  await attempt(() => call("saved/delete", { name: d.saved }));
+  Object.assign(d, { saved: "", file: "", stamp: "", panel: false });
+  await loadSaved();
+}
+
+// openSaved makes a draft of a call. A text of several lines is shown as somebody laid it out.
+export async function openSaved(c) {
+  await loadSaved(); // it may have been changed in its file
+  c = app.saved.find((x) => x.name === c.name) ?? c;
   app.target = target(c.target) ? c.target : app.target;
-  newDraft({ target: c.target, text: laidOut(c.text), title: c.name, headers: (c.headers ?? []).map((h) => ({ ...h })) }).saved = c.name;
+  const variables = Object.entries(c.variables ?? {}).map(([name, value]) => ({ name, value }));
+  const checks = (c.asserts ?? []).map((a) => ({ path: a.path, is: a.is, value: calls.valueText(a.raw) }));
+  const { root } = json.parse(c.text, variables.map((v) => v.name));
+  const wide = !root || json.oneLine(c.text, root) !== c.text;
+  newDraft({
+    target: c.target, text: wide ? c.text : json.spread(c.text, root), title: c.name, auto: false, headers: (c.headers ?? []).map((h) => ({ name: h.name, value: h.value ?? "", off: h.value === null })),
+    more: { saved: c.name, name: c.name, file: c.file, stamp: c.stamp, variables, checks, wide, panel: variables.length + checks.length > 0 },
+  });
 }
 
 // ---- lessons
@@ -734,25 +832,55 @@ export async function closeLesson() {
 
 export { call, Fault };
 
+// canRun reports whether a target has agents that do what they are told.
+export const canRun = (t) => t.protocol === "acp" || t.protocol === "a2a" || t.protocol === "editor";
+
+// startRun shows what an agent is told in the place of the composer.
+export function startRun(name) {
+  app.target = name;
+  app.run = { target: name, state: "new", items: [], question: null, progress: null, session: "", id: "", later: "" };
+  app.oauth = null;
+  app.drawer = false;
+}
+
+// askSignIn shows that a target wants to know who asks. Nobody is contacted before somebody says so.
+export function askSignIn(name) {
+  if (app.oauth?.target === name && app.oauth.state === "going") return;
+  app.oauth = { target: name, state: "asked", steps: [], visit: "", problem: "" };
+  app.run = null;
+  app.drawer = false;
+  app.said = name + " wants to know who asks.";
+}
+
 // signIn gets a token for a target, step by step.
-export async function signIn(name) {
+export async function signIn(name, more = {}) {
   const abort = new AbortController();
-  app.oauth = { target: name, steps: [], visit: "", done: false, token: null, problem: "", stop: () => abort.abort() };
+  app.oauth = { target: name, state: "going", steps: [], visit: "", problem: "", stop: () => abort.abort() };
+  const mine = app.oauth;
   try {
-    const r = await call("oauth/start", { target: name }, {
+    await call("oauth/start", { target: name, ...more }, {
       signal: abort.signal,
       note: (m, p) => {
-        if (!app.oauth) return;
-        if (m === "visit") app.oauth.visit = p.url;
+        if (m === "visit") mine.visit = p.url;
         else if (m === "step") {
-          const i = app.oauth.steps.findIndex((s) => s.n === p.n);
-          if (i < 0) app.oauth.steps.push(p);
-          else app.oauth.steps[i] = p;
+          const i = mine.steps.findIndex((s) => s.n === p.n);
+          if (i < 0) mine.steps.push(p);
+          else mine.steps[i] = p;
+          app.said = p.state === "waiting" ? "Open the sign-in page and say yes there." : p.title;
         }
       },
     });
-    if (app.oauth) Object.assign(app.oauth, { done: true, token: r.token });
+    mine.state = "done";
+    app.said = "Signed in.";
   } catch (err) {
-    if (app.oauth && err?.name !== "AbortError") Object.assign(app.oauth, { done: true, problem: err.message });
+    if (err?.name === "AbortError") return;
+    Object.assign(mine, { state: "failed", problem: err.message });
+    app.said = err.message;
   }
 }
+
+export const signOut = async (name) => {
+  await attempt(() => call("oauth/forget", { target: name }));
+  if (app.oauth?.target === name) app.oauth = null;
+  tell("Signed out of " + name + ".");
+};

@@ -3,8 +3,8 @@
 const maxDepth = 400;
 
 // parse returns {root} or {error: {at, text}}. A node has type, from and to; an object has members {key, from, to, value},
-// an array has items, a string has its value.
-export function parse(text) {
+// an array has items, a string has its value. {{name}} of one of the variables is a value too.
+export function parse(text, variables = []) {
   let at = 0;
   const fail = (what) => {
     throw { at: Math.min(at, text.length), text: what };
@@ -37,6 +37,11 @@ export function parse(text) {
     const c = text[at];
     if (c === undefined) fail(from === 0 ? "There is nothing yet." : "It ends too early.");
     if (c === '"') return string();
+    const variable = c === "{" && variables.find((name) => text.startsWith("{{" + name + "}}", at));
+    if (variable) {
+      at += variable.length + 4;
+      return { type: "variable", from, to: at };
+    }
     if (c === "{" || c === "[") {
       const close = c === "{" ? "}" : "]";
       const node = { type: c === "{" ? "object" : "array", from, to: 0, members: [], items: [] };

@@ -1,11 +1,12 @@
 // The editor of bytes. It lives in a shadow root: there its styles are adopted sheets, which the page's policy allows.
-import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
+import { acceptCompletion, autocompletion, completionKeymap, pickedCompletion, startCompletion } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
 import { HighlightStyle, bracketMatching, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, EditorView, GutterMarker, drawSelection, gutter, gutterLineClass, highlightSpecialChars, keymap, lineNumbers, tooltips } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { plain } from "../lib/json.js";
 import { icons } from "./icons.js";
 
 const look = EditorView.theme({
@@ -30,10 +31,11 @@ const look = EditorView.theme({
   "&.cm-focused .cm-matchingBracket": { backgroundColor: "var(--hover)", boxShadow: "inset 0 0 0 1px var(--edge)" },
   ".cm-specialChar": { color: "var(--bad)" },
   ".cm-tooltip": { background: "var(--raised)", border: "0", borderRadius: "var(--r-2)", boxShadow: "var(--shadow)", overflow: "hidden" },
-  ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", fontSize: "var(--t-2)" },
-  ".cm-tooltip-autocomplete > ul > li": { padding: "3px 10px", color: "var(--ink)" },
-  ".cm-tooltip-autocomplete > ul > li[aria-selected]": { background: "var(--select)", color: "var(--ink)" },
-  ".cm-completionDetail": { fontFamily: "var(--sans)", fontStyle: "normal", color: "var(--ink-3)" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", fontSize: "var(--t-2)", maxWidth: "min(560px, 92vw)", maxHeight: "224px", padding: "4px 0" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li": { display: "flex", gap: "12px", alignItems: "baseline", padding: "3px 10px", lineHeight: "20px", color: "var(--ink)" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": { background: "var(--select)", color: "var(--ink)" },
+  ".cm-tooltip-autocomplete .cm-completionLabel": { flex: "0 1 auto", minWidth: "0", overflow: "hidden", textOverflow: "ellipsis" },
+  ".cm-tooltip-autocomplete .cm-completionDetail": { flex: "1 1 60px", minWidth: "0", overflow: "hidden", textOverflow: "ellipsis", textAlign: "right", marginLeft: "0", fontFamily: "var(--sans)", fontStyle: "normal", color: "var(--ink-2)" },
   ".cm-completionIcon": { display: "none" },
 });
 
@@ -112,6 +114,19 @@ const decorated = StateField.define({
   provide: (f) => [EditorView.decorations.from(f, (v) => v.lines), gutterLineClass.from(f, (v) => v.tints)],
 });
 
+// option is a proposal of the server as the editor has it. Chosen, it puts the cursor where one goes on, and asks what comes next.
+function option(o) {
+  const caret = o.caret || o.insert.length;
+  return {
+    label: plain(o.label),
+    detail: o.about ? plain(o.about) : undefined,
+    apply(view, picked, from, to) {
+      view.dispatch({ changes: { from, to, insert: o.insert }, selection: { anchor: from + caret }, scrollIntoView: true, userEvent: "input.complete", annotations: pickedCompletion.of(picked) });
+      if (o.kind !== "value" && o.kind !== "method") startCompletion(view);
+    },
+  };
+}
+
 // create puts an editor into host. It returns what the page does with it.
 export function create(host, { text, label, onChange, onPlace, onSend, complete, root: isJSON = true, numbers = true }) {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
@@ -136,9 +151,13 @@ export function create(host, { text, label, onChange, onPlace, onSend, complete,
         isJSON ? json() : [],
         syntaxHighlighting(colours),
         EditorView.lineWrapping,
-        complete ? autocompletion({ override: [complete], icons: false }) : [],
+        complete ? autocompletion({ override: [async (context) => { // the server has chosen and sorted
+          const r = await complete(context);
+          return r && !context.aborted ? { from: r.from, to: r.to, options: r.options.map(option), filter: false } : null;
+        }], icons: false, maxRenderedOptions: 100, tooltipClass: () => "cm-proposals" }) : [],
+        EditorState.phrases.of({ Completions: "What could stand here" }),
         tooltips({ position: "fixed" }),
-        keymap.of([...completionKeymap, ...defaultKeymap.filter((k) => k.key !== "Mod-Enter"), ...historyKeymap]),
+        keymap.of([...completionKeymap, { key: "Tab", run: acceptCompletion }, ...defaultKeymap.filter((k) => k.key !== "Mod-Enter"), ...historyKeymap]),
         names.of(EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0", spellcheck: "false", autocapitalize: "off", autocorrect: "off" })),
         decorated,
         look,
