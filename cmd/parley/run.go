@@ -87,13 +87,13 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&r.reach.tlsCA, "tls-ca", "", "`FILE` of certificates to trust instead of the system's")
 	r.output.registerWith(cmd, "", runForms)
 	f.Lookup("output").Usage = "`FORM` of the report: json, the standard, ndjson (what happens, as it happens), or text (what came of it), the standard on a terminal"
-	cmd.AddCommand(a.runListCommand(), a.runShowCommand())
+	cmd.AddCommand(a.runListCommand(), a.runShowCommand(), a.runRepairCommand())
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
 		if cmd.HasParent() && cmd.Name() != "run" {
 			return a.usage(cmd)
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "Verbs:\n  %-11s %s\n  %-11s %s\n\nUsage: %s\n\n%s", "list", "the runs that are kept", "show", "one of them",
-			cmd.UseLine(), cmd.LocalFlags().FlagUsages())
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "Verbs:\n  %-11s %s\n  %-11s %s\n  %-11s %s\n\nUsage: %s\n\n%s", "list", "the runs that are kept", "show", "one of them",
+			"repair", "save what is sound of a folder that is corrupt", cmd.UseLine(), cmd.LocalFlags().FlagUsages())
 		return err
 	})
 	return cmd
@@ -498,6 +498,9 @@ type stateError struct {
 func (e *stateError) Error() string {
 	if fault, ok := errors.AsType[*store.Fault](e.err); ok && fault.Reason == store.ReasonInUse {
 		return fmt.Sprintf("%s is in use by another process", e.dir)
+	}
+	if isCorrupt(e.err) {
+		return fmt.Sprintf("%v; parley run repair %s NEWDIR saves what is sound", e.err, e.dir)
 	}
 	return e.err.Error()
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // TestRunScripts runs testdata/run/*.txtar, each with a demo of its own: "plan" puts a plan of examples/plans into the folder of the
-// script, and "address" points files of the script to the demo, whose web address is in $HOST.
+// script, "address" points files of the script to the demo, whose web address is in $HOST, and "spoil" changes bytes of a file.
 func TestRunScripts(t *testing.T) {
 	const dir = "testdata/run"
 	if scripts, err := filepath.Glob(dir + "/*.txtar"); err != nil || len(scripts) == 0 {
@@ -49,6 +49,13 @@ func TestRunScripts(t *testing.T) {
 					ts.Check(err)
 					ts.Check(os.WriteFile(ts.MkAbs(name), toDemo(text, ts.Getenv("HTTP")), 0o600))
 				}
+			},
+			"spoil": func(ts *testscript.TestScript, _ bool, args []string) { // FILE OLD NEW, once: what a disk does
+				text := ts.ReadFile(args[0])
+				if len(args[1]) != len(args[2]) || !strings.Contains(text, args[1]) {
+					ts.Fatalf("%s has no %s", args[0], args[1])
+				}
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o600))
 			},
 			"address": func(ts *testscript.TestScript, _ bool, args []string) {
 				for _, name := range args {
