@@ -179,6 +179,9 @@ func (f *upFile) Read(name, text string) playground.Config {
 	for i := range file.Entries {
 		if e := &file.Entries[i]; len(e.Missing) > 0 {
 			e.Problem = "it names " + strings.Join(e.Missing, " and ") + "; variables are filled in for parley up -c FILE"
+			for _, name := range e.Missing { // whether it is set is nobody's business here
+				file.Problems = slices.DeleteFunc(file.Problems, func(p config.Problem) bool { return strings.HasPrefix(p.Text, name+" is not set") })
+			}
 		}
 	}
 	return *configOf("", name, file)

@@ -44,6 +44,9 @@ func TestPasteConfig(t *testing.T) {
 }`)
 	p.says("files is a program, start it yourself: parley up -c mcp.json")
 	p.says("variables are filled in for parley up -c FILE")
+	if ask[bool](p, `document.body.innerText.includes("is not set")`) {
+		t.Error("the page says which variables are set")
+	}
 	for _, secret := range []string{"a-private-value", "hidden-key-2"} {
 		if ask[bool](p, `document.body.innerText.includes(`+quoted(secret)+`)`) {
 			t.Errorf("the page shows %s", secret)
