@@ -23,6 +23,7 @@ func (p *Playground) addMethods() {
 	add("targets/set", jsonrpc.Func(p.apiSet))
 	add("describe", jsonrpc.Func(p.describe), jsonrpc.Open)
 	add("lint", jsonrpc.Func(p.apiLint))
+	add("complete", jsonrpc.Func(p.apiComplete))
 
 	add("send", jsonrpc.Func(p.apiSend), jsonrpc.Open)
 	add("resend", jsonrpc.Func(p.apiResend), jsonrpc.Open)
@@ -45,6 +46,7 @@ func (p *Playground) addMethods() {
 	add("saved/save", jsonrpc.Func(p.savedSave))
 	add("saved/delete", jsonrpc.Func(p.savedDelete))
 	add("saved/run", jsonrpc.Func(p.savedRun), jsonrpc.Open)
+	add("saved/check", jsonrpc.Func(p.savedCheck), jsonrpc.Open)
 	add("lessons/list", jsonrpc.Func(p.lessonsList))
 	add("lessons/open", jsonrpc.Func(p.lessonsOpen))
 	add("lessons/close", jsonrpc.Func(p.lessonsClose))
@@ -267,10 +269,11 @@ func textOrBase64(payload []byte) (text, encoded string) {
 	return "", base64.StdEncoding.EncodeToString(payload)
 }
 
-// followParams say which rows the page has already.
+// followParams say which rows the page has already, and whether it takes them in short: see short.go.
 type followParams struct {
 	Since int64  `json:"since,omitzero"`
 	Log   string `json:"log,omitzero"`
+	Short bool   `json:"short,omitzero"`
 }
 
 type followResult struct {

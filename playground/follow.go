@@ -75,11 +75,10 @@ func rowsMessage(log *capture.Log, name string, page *capture.Page, short bool) 
 	dst := append(make([]byte, 0, 256+320*len(page.Rows)), `{"log":`...)
 	dst = strconv.AppendQuote(dst, name) // a name of ours
 	if short && len(page.Rows) > 0 {
-		dst = append(dst, `,"all":`...)
-		dst = append(dst, raw(shorten(page.Rows))...)
+		dst = appendShort(dst, page.Rows)
+	} else {
+		dst = appendRows(append(dst, `,"rows":`...), page.Rows)
 	}
-	dst = append(dst, `,"rows":`...)
-	dst = appendRows(dst, page.Rows)
 	for _, n := range []struct {
 		name  string
 		value int64
@@ -91,27 +90,6 @@ func rowsMessage(log *capture.Log, name string, page *capture.Page, short bool) 
 		dst = append(dst, `,"reset":true`...)
 	}
 	return append(dst, '}')
-}
-
-// A common is what most rows of a portion have alike.
-type common struct {
-	Conn    int64  `json:"conn"`
-	Target  string `json:"target,omitzero"`
-	Carrier string `json:"carrier,omitzero"`
-}
-
-// shorten leaves out of rows what the first of them has too, and returns that; and what the page has no use for. A long session is a third
-// shorter then.
-func shorten(rows []capture.Row) common {
-	all := common{rows[0].Conn, rows[0].Target, rows[0].Carrier}
-	for i := range rows {
-		r := &rows[i]
-		r.Rev = 0
-		if all == (common{r.Conn, r.Target, r.Carrier}) {
-			r.Conn, r.Target, r.Carrier = 0, "", ""
-		}
-	}
-	return all
 }
 
 func appendRows(dst []byte, rows []capture.Row) []byte {

@@ -83,3 +83,32 @@ test("the gutter says which way and how it ended", () => {
 test("durations are short", () => {
   assert.deepEqual([undefined, 0.4, 18.4, 12_400, 125_000].map(took), ["", "<1 ms", "18 ms", "12.4 s", "2 min 5 s"]);
 });
+
+test("a list that goes on where it stopped is what a new one would be", () => {
+  let seed = 7;
+  const random = (n) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n;
+  const log = new Log("t");
+  const rows = new Map();
+  for (let i = 1; i < 600; i++) {
+    const fields = { kind: ["request", "notification", "result", "batch", "http", "open"][random(6)], dir: random(2) ? "in" : "out" };
+    if (random(3) === 0) fields.parent = String(1 + random(620)); // above, below, or never there
+    if (fields.parent === String(i)) delete fields.parent;
+    const ref = random(5) ? String(i) : String(1 + random(i));
+    const next = row(ref, rows.has(ref) ? { ...rows.get(ref), state: "done", ...(random(4) ? {} : { parent: undefined }) } : fields);
+    if (!hangs(next, rows)) continue;
+    rows.set(ref, next);
+    log.merge([next]);
+    if (random(10) === 0) log.fold(ref, Boolean(random(2)));
+    if (random(3)) continue;
+    const fresh = new Log("t");
+    fresh.merge([...rows.values()]);
+    fresh.folds = log.folds;
+    assert.deepEqual(refs(log), refs(fresh), "after row " + i);
+  }
+});
+
+// hangs keeps the test from making rows that are their own ancestors.
+function hangs(next, rows) {
+  for (let up = next.parent, n = 0; up; up = rows.get(up)?.parent) if (up === next.ref || ++n > 50) return false;
+  return true;
+}

@@ -1,6 +1,7 @@
 // The state of the page, and what can be done with it. Everything that is shown comes from here.
 import { call, Fault, hasToken, post, takeToken, tokenPart } from "./rpc.js";
 import { Log } from "./rows.js";
+import { spell } from "./short.js";
 import * as json from "./json.js";
 import { sample } from "./schema.js";
 import * as calls from "./saved.js";
@@ -218,16 +219,6 @@ export function takeRows(p) {
   }
   stir();
   if (app.filter) refilter();
-}
-
-// spell writes out what rows have in common: see follow in playground/follow.go.
-function spell(rows, { conn, target: name, carrier }) {
-  for (const r of rows) {
-    if (r.conn !== undefined || r.kind === "lost") continue;
-    r.conn = conn;
-    r.target = name;
-    r.carrier = carrier;
-  }
 }
 
 // taken notes that an id is in use; drafts whose id counts on by itself go past it.

@@ -1,10 +1,12 @@
 // What is on the wire, as a tree: calls with all that belongs to them below. It is plain data, so that 100,000 rows stay cheap.
 
-export function compare(a, b) {
-  const [as, am = 0] = a.split(".");
-  const [bs, bm = 0] = b.split(".");
-  return as - bs || am - bm;
+// place is where a ref stands on the wire, as a number: the member of a batch is its fraction.
+export function place(ref) {
+  const dot = ref.indexOf(".");
+  return dot < 0 ? +ref : +ref.slice(0, dot) + ref.slice(dot + 1) / 1_048_576;
 }
+
+export const compare = (a, b) => place(a) - place(b);
 
 // A Log holds the rows of one recording.
 export class Log {
@@ -26,6 +28,9 @@ export class Log {
     this.lost = 0;
     this.messages = 0;
     this.bytes = 0;
+    this.flat = []; // what list has made of the first roots
+    this.flatRoots = 0;
+    this.stale = false; // flat is to be made anew
   }
 
   // merge takes rows that are new or changed.
@@ -40,9 +45,15 @@ export class Log {
           this.#hang(old);
         }
       } else {
-        const node = { row, kids: this.orphans.get(row.ref) ?? [] };
-        for (const kid of node.kids) kid.up = node;
-        this.orphans.delete(row.ref);
+        const node = { row, at: place(row.ref), kids: none, up: undefined, asks: false };
+        if (this.orphans.size && this.orphans.has(row.ref)) {
+          node.kids = this.orphans.get(row.ref);
+          for (const kid of node.kids) {
+            kid.up = node;
+            node.asks ||= asksBack(node, kid);
+          }
+          this.orphans.delete(row.ref);
+        }
         this.nodes.set(row.ref, node);
         this.#hang(node);
         if (isMessage(row)) {
@@ -52,19 +63,27 @@ export class Log {
       }
       if (row.kind === "http" && row.http) this.exchanges.set(row.http, row);
       if (row.findings?.some((f) => !f.doubt)) this.findings.add(row.ref);
-      else this.findings.delete(row.ref);
+      else if (this.findings.size) this.findings.delete(row.ref);
       if (row.state === "unanswered") this.unanswered.add(row.ref);
-      else this.unanswered.delete(row.ref);
+      else if (this.unanswered.size) this.unanswered.delete(row.ref);
     }
   }
 
   #hang(node) {
     const parent = node.row.parent;
-    if (!parent) return void insert(this.roots, node);
+    if (!parent) {
+      if (!insert(this.roots, node)) this.stale = true;
+      return;
+    }
     const up = this.nodes.get(parent);
     if (up) {
       node.up = up;
-      insert(up.kids, node);
+      up.asks ||= asksBack(up, node);
+      if (up.kids === none) up.kids = [node];
+      else insert(up.kids, node);
+      let top = up;
+      while (top.up) top = top.up;
+      if (!this.stale && this.isOpen(top)) this.stale = true;
     } else if (this.orphans.has(parent)) insert(this.orphans.get(parent), node);
     else this.orphans.set(parent, [node]);
   }
@@ -74,6 +93,7 @@ export class Log {
     const i = list?.indexOf(node) ?? -1;
     if (i >= 0) list.splice(i, 1);
     node.up = undefined;
+    this.stale = true;
   }
 
   row(ref) {
@@ -91,53 +111,77 @@ export class Log {
   isOpen(node) {
     const chosen = this.folds.get(node.row.ref);
     if (chosen !== undefined) return chosen;
-    return node.row.kind === "batch" || node.kids.some((k) => k.row.kind === "request" && k.row.dir !== node.row.dir);
+    return node.row.kind === "batch" || node.asks;
   }
 
   fold(ref, open) {
     this.folds.set(ref, open);
+    this.stale = true;
   }
 
   // reveal folds out all that is above a row.
   reveal(ref) {
     for (let n = this.nodes.get(ref)?.up; n; n = n.up) this.folds.set(n.row.ref, true);
+    this.stale = true;
   }
 
-  // list is what is to be shown, in order: {node, level, last}. hits are the refs a filter has left, or null.
+  // list is what is to be shown, in order: {node, level, last}. hits are the refs a filter has left, or null. Without a filter, and while rows only
+  // come at the end, it goes on where it stopped: a long log is not walked again for each new row.
   list(hits, extra) {
-    const out = [];
+    if (hits) return this.#walk([], 0, hits, extra);
+    if (this.stale) {
+      this.flat = [];
+      this.flatRoots = 0;
+      this.stale = false;
+    }
+    this.#walk(this.flat, this.flatRoots, null);
+    this.flatRoots = this.roots.length;
+    return this.flat.slice();
+  }
+
+  #walk(out, first, hits, extra) {
     const go = (node, level, last, shown) => {
       if (node.row.kind === "open") return;
       const hit = !hits || hits.has(node.row.ref) || extra?.has(node.row.ref);
       if (!hit && !shown && !below(node, hits)) return;
       out.push({ node, level, last, ref: node.row.ref });
-      if (!this.foldable(node) || !this.isOpen(node)) return;
+      if (node.kids === none || !this.foldable(node) || !this.isOpen(node)) return;
       for (let i = 0; i < node.kids.length; i++) go(node.kids[i], level + 1, i === node.kids.length - 1, shown || hit);
     };
-    for (const node of this.roots) go(node, 0, false, false);
+    for (let i = first; i < this.roots.length; i++) go(this.roots[i], 0, false, false);
     return out;
   }
 }
+
+// asksBack reports whether the other side asks something inside a call.
+const asksBack = (node, kid) => kid.row.kind === "request" && kid.row.dir !== node.row.dir;
 
 function below(node, hits) {
   return node.kids.some((k) => hits.has(k.row.ref) || below(k, hits));
 }
 
+const none = Object.freeze([]); // most have no kids
+
+// insert puts a node in its place, and reports whether that is the end.
 function insert(list, node) {
-  const ref = node.row.ref;
   let i = list.length;
-  while (i > 0 && compare(list[i - 1].row.ref, ref) > 0 && list.length - i < 8) i--;
-  if (i > 0 && compare(list[i - 1].row.ref, ref) > 0) {
+  while (i > 0 && list[i - 1].at > node.at && list.length - i < 8) i--;
+  if (i === list.length) {
+    list.push(node);
+    return true;
+  }
+  if (i > 0 && list[i - 1].at > node.at) {
     let low = 0;
     let high = i;
     while (low < high) {
       const mid = (low + high) >> 1;
-      if (compare(list[mid].row.ref, ref) > 0) high = mid;
+      if (list[mid].at > node.at) high = mid;
       else low = mid + 1;
     }
     i = low;
   }
   list.splice(i, 0, node);
+  return false;
 }
 
 export const isMessage = (row) => row.kind !== "http" && row.kind !== "open" && row.kind !== "close" && row.kind !== "lost" && row.kind !== "stderr" && !row.ref.includes(".");

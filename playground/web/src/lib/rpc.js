@@ -60,13 +60,15 @@ export async function post(path, type, body, signal, accept = "*/*") {
   if (answer.ok) return answer;
   if (answer.status === 401) throw new Fault("Open the address that the terminal shows.", 401);
   let text = (await answer.text()).trim();
+  let fault;
   try {
     const message = JSON.parse(text);
-    text = message.error?.message ?? message.text ?? text;
+    fault = message.error;
+    text = fault?.message ?? message.text ?? text;
   } catch {
     // It is a sentence already.
   }
-  throw new Fault(text || "The server answered " + answer.status + ".", answer.status);
+  throw new Fault(text || "The server answered " + answer.status + ".", fault?.code ?? answer.status, fault?.data);
 }
 
 // events reads the data of an event stream, one event at a time.
@@ -76,11 +78,19 @@ export async function* events(body) {
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    let from = Math.max(0, rest.length - 1); // what was there has no end of an event
     rest += value;
-    for (let end; (end = rest.indexOf("\n\n")) >= 0; rest = rest.slice(end + 2)) {
-      const lines = rest.slice(0, end).split("\n");
-      const data = lines.filter((l) => l.startsWith("data:")).map((l) => l.slice(l.startsWith("data: ") ? 6 : 5));
-      if (data.length > 0) yield data.join("\n");
+    let begin = 0;
+    for (let end; (end = rest.indexOf("\n\n", from)) >= 0; begin = from = end + 2) {
+      const data = dataOf(rest.slice(begin, end));
+      if (data !== undefined) yield data;
     }
+    rest = rest.slice(begin);
   }
+}
+
+function dataOf(event) {
+  if (event.startsWith("data: ") && !event.includes("\n")) return event.slice(6);
+  const lines = event.split("\n").filter((l) => l.startsWith("data:"));
+  return lines.length ? lines.map((l) => l.slice(l.startsWith("data: ") ? 6 : 5)).join("\n") : undefined;
 }

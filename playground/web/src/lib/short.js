@@ -1,0 +1,22 @@
+// Rows in short, as playground/short.go writes them: most are lists, and what all of a portion have alike is said once.
+
+const kinds = ["", "request", "notification", "result", "error", "stderr", "close"];
+const dirs = [undefined, "out", "in"];
+const states = [undefined, "waiting", "done", "error", "cancelled", "unanswered"];
+
+const ref = (n) => (n ? String(n) : undefined);
+
+// spell makes rows of what came, in place.
+export function spell(rows, all) {
+  for (let i = 0; i < rows.length; i++) {
+    const a = rows[i];
+    if (Array.isArray(a)) {
+      rows[i] = {
+        ref: String(a[0]), time: a[1], kind: kinds[a[2]], dir: dirs[a[3]], id: a[4] || undefined, method: a[5] || undefined, bytes: a[6] || undefined,
+        parent: ref(a[7]), call: ref(a[8]), answer: ref(a[9]), state: states[a[10]], ms: a[11] || undefined, brief: a[12] || undefined, name: a[13] || undefined,
+        http: a[14] || undefined, conn: all.conn, target: all.target, carrier: all.carrier, session: all.session, version: all.version,
+      };
+    } else if (a.conn === undefined && a.kind !== "lost") Object.assign(a, all);
+  }
+  return rows;
+}
