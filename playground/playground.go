@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,6 +88,8 @@ type Playground struct {
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // everything that is not bound to a request
+
+	saving sync.Mutex // of files of saved calls
 
 	mu        sync.Mutex // guards what is below
 	closed    bool
@@ -185,10 +189,14 @@ func (p *Playground) Close() error {
 			links = append(links, t.link)
 		}
 	}
+	opened := slices.Collect(maps.Values(p.logs))
 	p.tellLocked()
 	p.mu.Unlock()
 
 	p.cancel()
+	for _, o := range opened {
+		o.remove()
+	}
 	var wg sync.WaitGroup
 	for _, l := range links {
 		wg.Go(l.close)
