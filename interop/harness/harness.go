@@ -137,6 +137,13 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
+// String is the text so far.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // ShowIfFailed logs the text after the test, if that failed.
 func (o *Output) ShowIfFailed(t *testing.T, name string) {
 	t.Cleanup(func() {

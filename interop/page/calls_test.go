@@ -122,3 +122,57 @@ func TestToolError(t *testing.T) {
 	p.row(`read-menu`)
 	p.until("what the tool says is not shown", `eyes.all("region").some((e) => /There is no restaurant/.test(e.textContent))`)
 }
+
+// The timeline has calls, what is asked inside them and batches, on as many lanes as there are connections; it zooms, and leads to the messages.
+func TestTimeline(t *testing.T) {
+	u := start(t)
+	u.chatter(t)
+	u.send(t, "@demo", `[{"jsonrpc":"2.0","id":1,"method":"sum","params":[1,2]},{"foo":"boo"},{"jsonrpc":"2.0","id":2,"method":"nowhere"}]`)
+	u.send(t, "@demo-tcp", `{"jsonrpc":"2.0","id":5,"method":"countdown","params":{"from":4,"interval_ms":20}}`)
+	u.call(t, "send", map[string]any{"target": "@table", "text": bookTable})
+	p := u.page(t, desk, "view=timeline")
+	p.see("region", "Waterfall")
+	text := `eyes.clean(eyes.text(eyes.first("region", "Waterfall")))`
+	for _, want := range []string{"@demo-tcp countdown", "batch 3 members", "2 errors", "@table tools/call book-table open", "elicitation/create open", "-32601"} {
+		p.until("the waterfall has no "+want, text+".includes("+quoted(want)+")")
+	}
+	p.key("Alt+3")
+	p.key("Esc") // the question has selected its call
+	steps := `eyes.clean(eyes.text(eyes.first("region", "Sequence diagram")))`
+	for _, want := range []string{"you to @table: tools/call book-table", "@table to you: elicitation/create", "@demo-tcp to you: countdown/tick", "you to @demo: batch, 3 members"} {
+		p.until("the sequence has no "+want, steps+".includes("+quoted(want)+")")
+	}
+	p.judgeBoth("many")
+
+	current := `document.querySelector(".tl[aria-current]")`
+	p.key("Alt+3")
+	p.key("End")
+	p.until("End does not lead to the last call", `[...document.querySelectorAll(".tl")].at(-1) === `+current)
+	p.clickOn(`[...document.querySelectorAll(".tl")].find((e) => /book-table/.test(e.textContent))`)
+	p.key("j")
+	p.until("J does not go down", `/elicitation/.test(eyes.text(`+current+`))`)
+	p.key("k")
+	p.until("K does not go up", `/book-table/.test(eyes.text(`+current+`)) && document.activeElement === `+current)
+	p.until("the sequence is not that of the call", `/of the selected call/.test(eyes.text(eyes.first("region", "Wire")))`)
+	p.key("+")
+	p.see("button", "All")
+	p.key("0")
+	p.gone("button", "All")
+	p.drag(thing("img", "/^The whole time/"), 0.5, 0.9)
+	p.see("button", "All")
+	p.shot("zoomed")
+	p.click("button", "All")
+	p.gone("button", "All")
+	p.grant("clipboard-read")
+	p.click("button", "Copy as Mermaid")
+	p.says("Copied.")
+	if text := ask[string](p, "navigator.clipboard.readText()"); !strings.HasPrefix(text, "sequenceDiagram\n") || !strings.Contains(text, "tools/call book-table") {
+		t.Errorf("copied is %q", text)
+	}
+	p.key("Alt+3")
+	p.key("Enter")
+	p.until("Enter does not lead to the messages", thing("tab", "Messages")+`.ariaSelected === "true" && eyes.rows().some((r) => r.selected && /book-table/.test(r.text))`)
+	p.key("t")
+	p.clickOn(`[...document.querySelectorAll("svg .st")].find((e) => /elicitation/.test(e.textContent))`)
+	p.until("a step does not lead to its message", `eyes.rows().some((r) => r.selected && r.level === 2 && /elicitation/.test(r.text))`)
+}

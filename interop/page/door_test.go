@@ -6,7 +6,9 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -86,11 +88,13 @@ func TestForeignPages(t *testing.T) {
 			`{method: "POST", headers: {"Content-Type": "application/json", "Authorization": "Bearer ` + u.token + `"}, body: ` + body + `}`,
 			`{method: "POST", mode: "no-cors", headers: {"Content-Type": "text/plain"}, body: ` + body + `}`,
 			`{method: "POST", mode: "no-cors", body: ` + body + `}`,
+			`{method: "POST", mode: "no-cors", credentials: "include", body: new Blob([` + body + `], {type: "application/x-www-form-urlencoded"})}`,
 		}
 		return `Promise.all([` + "fetch('" + base + "rpc', " + strings.Join(tries, "), fetch('"+base+"rpc', ") + `)].map((f) => f.then((r) => r.type === "opaque" ? "opaque" : String(r.status), () => "refused")))`
 	}
 	p := open(t, evil.URL, desk)
 	t.Logf("from another site: %q", ask[[]string](p, attack(u.base)))
+	p.attackWithoutFetch(u, victim.address)
 	ask[bool](p, `(() => { const f = document.createElement("iframe"); f.src = "`+u.base+`"; document.body.append(f); return new Promise((done) => f.onload = () => done(true)) })()`)
 	if framed := ask[bool](p, `(() => { try { return !!document.querySelector("iframe").contentDocument } catch { return false } })()`); framed {
 		t.Error("the page can be read in a frame")
@@ -110,6 +114,7 @@ func TestForeignPages(t *testing.T) {
 			t.Errorf("under a foreign name a call is answered with %s", got)
 		}
 	}
+	p.attackWithoutFetch(u, victim.address)
 	p.mu.Lock()
 	p.faults = nil
 	p.mu.Unlock()
@@ -120,5 +125,101 @@ func TestForeignPages(t *testing.T) {
 	defer victim.mu.Unlock()
 	if len(victim.conns) != 0 {
 		t.Error("a target was opened")
+	}
+}
+
+// attackWithoutFetch tries what a web page can send to another site without asking it: forms, a beacon, a WebSocket, an event stream, and pictures.
+func (p *tab) attackWithoutFetch(u *up, victim string) {
+	p.t.Helper()
+	call := `{"jsonrpc":"2.0","id":1,"method":"targets/open","params":{"target":"` + victim + `","handshake":false},"x":"`
+	got := ask[[]string](p, `(async () => {
+		const base = `+strconv.Quote(u.base)+`, call = `+strconv.Quote(call)+`, out = [];
+		for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+			const frame = document.createElement("iframe");
+			frame.name = "f" + Math.random();
+			const form = document.createElement("form");
+			Object.assign(form, {method: "post", enctype: type, action: base + "rpc", target: frame.name});
+			const field = document.createElement("input");
+			Object.assign(field, {type: "hidden", name: call, value: '"}'});
+			form.append(field);
+			document.body.append(frame, form);
+			const done = new Promise((r) => { frame.onload = r; });
+			form.submit();
+			await done;
+		}
+		navigator.sendBeacon(base + "rpc", new Blob([call + '"}'], {type: "text/plain"}));
+		out.push("socket " + await new Promise((r) => { const s = new WebSocket(base.replace("http", "ws") + "rpc", ["`+u.token+`"]); s.onopen = () => r("open"); s.onerror = () => r("refused"); }));
+		out.push("stream " + await new Promise((r) => { const s = new EventSource(base + "rpc?token=`+u.token+`"); s.onopen = () => r("open"); s.onerror = () => (s.close(), r("refused")); }));
+		out.push("picture " + await new Promise((r) => { const i = new Image(); i.onload = () => r("open"); i.onerror = () => r("refused"); i.src = base + "session/save?token=`+u.token+`"; }));
+		return out;
+	})()`)
+	for _, g := range got {
+		if !strings.HasSuffix(g, " refused") {
+			p.t.Errorf("a foreign page: %s", g)
+		}
+	}
+	p.mu.Lock()
+	p.faults = nil // the browser reports what was refused
+	p.mu.Unlock()
+}
+
+// The token stays with the page: it is in no Referer, no saved session, no copy, and at the terminal just once.
+func TestTokenStays(t *testing.T) {
+	u := start(t)
+	u.chatter(t)
+	var seen []string
+	var mu sync.Mutex
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, r.Header.Get("Referer")+" "+r.URL.String())
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<!doctype html><title>elsewhere</title>")
+	}))
+	defer other.Close()
+	p := u.page(t, desk, "")
+	p.row("nowhere")
+	for _, format := range []string{"jsonl", "har", "markdown"} {
+		file := ask[string](p, `fetch("session/save", {method: "POST", headers: {Authorization: "Bearer `+u.token+`", "Content-Type": "application/json"}, body: JSON.stringify({format: "`+format+`"})}).then((r) => r.text())`)
+		if len(file) < 500 || strings.Contains(file, u.token) {
+			t.Errorf("%s of %d bytes holds the token", format, len(file))
+		}
+	}
+	var rows struct {
+		Refs []string `json:"refs"`
+	}
+	if err := json.Unmarshal(u.call(t, "wire/select", map[string]any{"filter": "kind:request"}), &rows); err != nil || len(rows.Refs) == 0 {
+		t.Fatal(rows, err)
+	}
+	for _, as := range []string{"raw", "curl", "parley", "go", "python"} {
+		if text := u.call(t, "copy", map[string]any{"ref": rows.Refs[0], "as": as, "secrets": true}); strings.Contains(string(text), u.token) {
+			t.Errorf("copied as %s: %s", as, text)
+		}
+	}
+	if n := strings.Count(u.said.String(), u.token); n != 1 {
+		t.Errorf("the terminal shows the token %d times", n)
+	}
+	if stored := ask[string](p, `JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])`); strings.Contains(stored, u.token) {
+		t.Errorf("the browser stores the token: %s", stored)
+	}
+	// Away by a link, as a person goes.
+	ask[bool](p, `(() => { const a = document.createElement("a"); a.href = `+strconv.Quote(other.URL+"/next")+`; document.body.append(a); a.click(); return true; })()`)
+	for end := time.Now().Add(patience); ; { // while it goes there, nothing can be asked
+		if title, err := try[string](p, "document.title"); err == nil && title == "elsewhere" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the other page is not there")
+		}
+	}
+	if from := ask[string](p, "document.referrer"); from != "" {
+		t.Errorf("the other page knows where it was linked: %s", from)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, s := range seen {
+		if strings.Contains(s, u.token) || strings.HasSuffix(s, "/next") && s != " /next" {
+			t.Errorf("the other site got %q", s)
+		}
 	}
 }

@@ -68,22 +68,47 @@ func TestHostileServer(t *testing.T) {
 		p.key("Alt+3")
 		p.key("j")
 	}
+	p.plain("the rows")
+	p.clickOn(onRow(`tools\/call`))
+	p.until("the result is not shown", `/pwned/.test(eyes.text(eyes.first("complementary", "Selected message")))`)
+	p.plain("the selected message")
+	p.key("p")
+	p.see("button", "Unpin")
+	p.plain("the pin")
 	p.key("t")
+	p.until("the call is not in the waterfall", `/pwned/.test(eyes.text(eyes.first("region", "Waterfall")))`)
+	p.until("the call is not in the sequence", `/pwned/.test(eyes.text(eyes.first("region", "Sequence diagram")))`)
 	p.shot("timeline")
+	p.plain("the timeline")
+	p.innocent()
 	p.key("t")
 	p.key("Ctrl+k")
 	p.write("pwned")
 	p.see("dialog", "Commands")
 	p.shot("palette")
+	p.plain("the commands")
 	p.key("Esc")
 	p.innocent()
 	if n := ask[int](p, `[...document.querySelectorAll("a[href], area[href], iframe, object, embed, img[src], form[action]")].filter((e) => !/^(https?:|#|$)/.test(e.getAttribute("href") ?? e.getAttribute("src") ?? e.getAttribute("action") ?? "")).length`); n != 0 {
 		t.Errorf("%d things lead to something that is no web address", n)
 	}
-	// What turns text around is not handed to the screen as it is.
-	raw := ask[[]string](p, `[...document.querySelectorAll("body *")].flatMap((e) => [...e.childNodes].filter((n) => n.nodeType === 3 && /[\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/u.test(n.data)).map(() => e.outerHTML.slice(0, 160)))`)
+}
+
+// plain fails if a character that turns text around or hides in it stands on the page as it is, in a text or in what a pointer or a screen
+// reader is told. What a person edits is left as it is.
+func (p *tab) plain(where string) {
+	p.t.Helper()
+	raw := ask[[]string](p, `(() => {
+		const bad = /[\u202a-\u202e\u2066-\u2069\u200b-\u200f\u{e0000}-\u{e007f}]/u;
+		const out = [];
+		for (const e of document.querySelectorAll("body *")) {
+			for (const n of e.childNodes) if (n.nodeType === 3 && bad.test(n.data)) out.push(e.outerHTML.slice(0, 160));
+			for (const a of e.attributes) if (bad.test(a.value)) out.push(a.name + " of " + e.outerHTML.slice(0, 160));
+		}
+		return out;
+	})()`)
 	if len(raw) > 0 {
-		t.Errorf("characters that turn text around are on the page as they are, in %d places: %s", len(raw), raw[0])
+		p.t.Errorf("%s: characters that turn text around are on the page as they are, in %d places: %s", where, len(raw), raw[0])
 	}
 }
 

@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/performance"
 
 	"github.com/da1ed7bb/parley/capture"
@@ -19,13 +22,50 @@ import (
 // they are, stand in docs/performance.md.
 const (
 	floodRate   = 1_000 // messages a second
-	floodTime   = 5 * time.Second
 	inputBound  = 500.0 // ms from a key to the next frame, in nineteen of twenty
 	manyRows    = 100_000
 	manyBound   = 15 * time.Second
 	weightBound = 350_000 // bytes, all files of the page, gzipped
 	paintBound  = 5_000.0 // ms
 )
+
+// floodTime is how long a server talks without a break. With PARLEY_FLOOD=60s it is as long as the goal says.
+var floodTime = func() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("PARLEY_FLOOD")); err == nil {
+		return d
+	}
+	return 5 * time.Second
+}()
+
+// spent is the processor time of the program so far, 0 where the system does not tell.
+func (u *up) spent() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", u.pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(text, []byte(") "))
+	fields := bytes.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	ticks := 0
+	for _, f := range fields[11:13] { // utime and stime, in hundredths
+		n, _ := strconv.Atoi(string(f))
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// spent is what the page's main thread has done so far.
+func (p *tab) spent() time.Duration {
+	p.t.Helper()
+	for _, m := range call(p, performance.GetMetrics, cdp.Empty{}).Metrics {
+		if m.Name == "TaskDuration" {
+			return time.Duration(m.Value * float64(time.Second))
+		}
+	}
+	return 0
+}
 
 // At a thousand messages a second no row is lost, and keys are answered.
 func TestFlood(t *testing.T) {
@@ -40,6 +80,8 @@ func TestFlood(t *testing.T) {
 	p.click("textbox", "/^Bytes/")
 	ask[bool](p, `(() => {
 		window.delays = [];
+		window.tasks = [];
+		new PerformanceObserver((l) => tasks.push(...l.getEntries().map((e) => e.duration))).observe({type: "longtask"});
 		addEventListener("keydown", () => { const at = performance.now(); requestAnimationFrame(() => setTimeout(() => delays.push(performance.now() - at))); }, true);
 		return true;
 	})()`)
@@ -85,6 +127,8 @@ func TestFlood(t *testing.T) {
 	}
 	p95 := slow[len(slow)*95/100]
 	t.Logf("%d messages in %v; %d keys, from key to frame: median %.0f ms, 95 %% %.0f ms, longest %.0f ms", total, floodTime, keys, slow[len(slow)/2], p95, slow[len(slow)-1])
+	long := ask[[]float64](p, "tasks.sort((a, b) => b - a)")
+	t.Logf("%d tasks of more than 50 ms, the longest %.0f", len(long), append(long, 0)[0])
 	if p95 > inputBound {
 		t.Errorf("95 %% of keys are answered in %.0f ms, want %.0f", p95, inputBound)
 	}
@@ -112,11 +156,13 @@ func TestLongSession(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.see("heading", "Say something to a server")
+	call(p, performance.Enable, performance.EnableParams{})
+	server, page := u.spent(), p.spent()
 	from := time.Now()
 	p.drop(file)
 	p.until("the session is not open", shownMessages+fmt.Sprint(" >= ", manyRows)+` && eyes.rows().length > 5`)
 	took := time.Since(from)
-	t.Logf("%d messages open in %v", manyRows, took.Round(time.Millisecond))
+	t.Logf("%d messages open in %v; processor time: %v of parley, %v of the page", manyRows, took.Round(time.Millisecond), u.spent()-server, (p.spent() - page).Round(time.Millisecond))
 	if took > manyBound {
 		t.Errorf("%d messages take %v to open, want %v", manyRows, took, manyBound)
 	}
@@ -172,15 +218,22 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Something is on the screen at once.
+// Something is on the screen at once, and soon all of it. Each time it is a browser that has not been here.
 func TestFirstPaint(t *testing.T) {
 	u := start(t)
-	p := open(t, "about:blank", desk)
-	call(p, performance.Enable, performance.EnableParams{})
-	p.visit(u.address)
-	p.see("heading", "Say something to a server")
-	paint := ask[float64](p, `eyes.until(() => performance.getEntriesByName("first-contentful-paint")[0]).then(() => performance.getEntriesByName("first-contentful-paint")[0].startTime)`)
-	t.Logf("first contentful paint after %.0f ms", paint)
+	var p *tab
+	var paints, whole []float64
+	for range 5 {
+		p = open(t, "about:blank", desk)
+		p.visit(u.address)
+		p.see("heading", "Say something to a server")
+		whole = append(whole, ask[float64](p, "performance.now()"))
+		paints = append(paints, ask[float64](p, `eyes.until(() => performance.getEntriesByName("first-contentful-paint")[0]).then(() => performance.getEntriesByName("first-contentful-paint")[0].startTime)`))
+	}
+	slices.Sort(paints)
+	slices.Sort(whole)
+	paint := paints[len(paints)/2]
+	t.Logf("first contentful paint after %.0f ms, the page is there after %.0f ms (median of %d; paint from %.0f to %.0f)", paint, whole[len(whole)/2], len(paints), paints[0], paints[len(paints)-1])
 	if paint <= 0 || paint > paintBound {
 		t.Errorf("the first paint is after %.0f ms, want %.0f", paint, paintBound)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	cdbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
@@ -222,6 +223,27 @@ func (p *tab) clickOn(expression string) {
 	}
 }
 
+// drag presses the mouse on a thing and moves it along it: from and to are parts of its width.
+func (p *tab) drag(expression string, from, to float64) {
+	p.t.Helper()
+	at := ask[spot](p, "eyes.place("+expression+")")
+	x := func(part float64) float64 { return at.X + (part-0.5)*at.Width }
+	call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mousePressed", X: x(from), Y: at.Y, Button: "left", ClickCount: 1})
+	for _, part := range []float64{(from + to) / 2, to} {
+		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: x(part), Y: at.Y, Button: "left", Buttons: 1})
+	}
+	call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseReleased", X: x(to), Y: at.Y, Button: "left", ClickCount: 1})
+}
+
+// grant lets the page do what a browser asks about.
+func (p *tab) grant(name string) {
+	p.t.Helper()
+	may := cdbrowser.SetPermissionParams{Permission: &cdbrowser.PermissionDescriptor{Name: name}, Setting: "granted", BrowserContextID: profile(p)}
+	if _, err := chromedp.CallBrowser(p.ctx, cdbrowser.SetPermission, may); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // type types text into what has the focus, as one insertion.
 func (p *tab) write(text string) {
 	p.t.Helper()
@@ -251,7 +273,7 @@ var codes = map[string]struct {
 	number    int64
 	text      string
 }{
-	"Enter": {"Enter", "Enter", 13, "\r"}, "Esc": {"Escape", "Escape", 27, ""}, "Tab": {"Tab", "Tab", 9, ""}, "Space": {" ", "Space", 32, " "},
+	"Enter": {"Enter", "Enter", 13, "\r"}, "Esc": {"Escape", "Escape", 27, ""}, "Tab": {"Tab", "Tab", 9, ""}, "Space": {" ", "Space", 32, " "}, "+": {"+", "Equal", 187, "+"},
 	"Up": {"ArrowUp", "ArrowUp", 38, ""}, "Down": {"ArrowDown", "ArrowDown", 40, ""}, "Left": {"ArrowLeft", "ArrowLeft", 37, ""}, "Right": {"ArrowRight", "ArrowRight", 39, ""},
 	"/": {"/", "Slash", 191, "/"}, "?": {"?", "Slash", 191, "?"}, "End": {"End", "End", 35, ""}, "Home": {"Home", "Home", 36, ""},
 }

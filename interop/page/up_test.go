@@ -27,6 +27,8 @@ type up struct {
 	base    string // without
 	token   string
 	home    string
+	said    *harness.Output // at the terminal
+	pid     int
 }
 
 // printed is where `parley up` says what to open.
@@ -62,8 +64,10 @@ func start(t *testing.T, args ...string) *up {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	u.pid = cmd.Process.Pid
 	said := new(harness.Output)
 	said.ShowIfFailed(t, "parley up")
+	u.said = said
 	found := make(chan []string, 1)
 	read := make(chan struct{})
 	go func() {

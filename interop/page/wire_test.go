@@ -2,6 +2,7 @@ package page
 
 import (
 	"encoding/base64"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -180,10 +181,7 @@ func TestLink(t *testing.T) {
 	p.write("method:subtract")
 	p.key("Enter")
 	p.clickOn(onRow("subtract .*302"))
-	may := cdbrowser.SetPermissionParams{Permission: &cdbrowser.PermissionDescriptor{Name: "clipboard-read"}, Setting: "granted", BrowserContextID: profile(p)}
-	if _, err := chromedp.CallBrowser(p.ctx, cdbrowser.SetPermission, may); err != nil {
-		t.Fatal(err)
-	}
+	p.grant("clipboard-read")
 	p.click("button", "Copy a link to this view")
 	p.says("Copied.")
 	link := ask[string](p, "navigator.clipboard.readText()")
@@ -207,6 +205,77 @@ func TestLink(t *testing.T) {
 	r.fill("textbox", "Address or token", u.address)
 	r.key("Enter")
 	r.see("region", "Wire")
+}
+
+// A link leads to a message inside another one, in a recording, with what was pinned; and it contacts nobody.
+func TestLinkIntoRecording(t *testing.T) {
+	u := start(t)
+	victim := listen(t, nil)
+	file := filepath.Join(t.TempDir(), "talk.jsonl")
+	lines := `{"parley":"session","version":1}
+{"seq":1,"time":"2026-11-20T12:00:00Z","kind":"open","conn":1,"wire":{"target":"@other","carrier":"tcp"}}
+{"seq":2,"time":"2026-11-20T12:00:01Z","kind":"message","dir":"out","conn":1,"frame":{"jsonrpc":"2.0","id":1,"method":"outer"}}
+{"seq":3,"time":"2026-11-20T12:00:02Z","kind":"message","dir":"in","conn":1,"frame":{"jsonrpc":"2.0","method":"inner"}}
+{"seq":4,"time":"2026-11-20T12:00:03Z","kind":"message","dir":"in","conn":1,"frame":{"jsonrpc":"2.0","id":1,"result":7}}
+`
+	if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := u.page(t, desk, "")
+	p.see("heading", "Say something to a server")
+	p.drop(file)
+	p.clickOn(onRow("outer"))
+	p.key("p")
+	p.key("Right")
+	p.row("inner")
+	p.key("j")
+	p.key("Down")
+	p.until("the inner message is not selected", `eyes.rows().some((r) => r.selected && r.level === 2)`)
+	p.grant("clipboard-read")
+	p.click("button", "Copy a link to this view")
+	p.says("Copied.")
+	_, place, _ := strings.Cut(ask[string](p, "navigator.clipboard.readText()"), "#")
+	place += "&draft=" + base64.RawURLEncoding.EncodeToString([]byte(`{}`))
+	values, err := url.ParseQuery(place)
+	if err != nil || values.Get("log") != "s1" || values.Get("pins") != "2" {
+		t.Fatalf("the link is %q, %v", place, err)
+	}
+	values.Set("target", victim.address)
+	there := func(q *tab) {
+		t.Helper()
+		q.until("the message of the link is not selected", `eyes.rows().some((r) => r.selected && r.level === 2)`)
+		q.see("button", "/#2 outer/")
+		q.see("button", "/talk.jsonl/")
+	}
+	q := u.page(t, desk, values.Encode())
+	there(q)
+	// The same by the address bar of a page that is open.
+	r := u.page(t, desk, "")
+	r.see("heading", "Say something to a server")
+	ask[bool](r, `(location.hash = `+quoted("#"+values.Encode())+`, true)`)
+	there(r)
+	r.until("the token is gone from the address", `location.hash.includes(`+quoted(u.token)+`)`)
+	if len(victim.conns) != 0 {
+		t.Error("a link has contacted somebody")
+	}
+}
+
+// A session is saved by dragging it out of the page.
+func TestDragOut(t *testing.T) {
+	u := start(t)
+	u.chatter(t)
+	p := u.page(t, desk, "")
+	p.row("nowhere")
+	drag := `(() => { const d = new DataTransfer(); const e = new DragEvent("dragstart", {dataTransfer: d, bubbles: true, cancelable: true}); document.querySelector("[draggable=true]").dispatchEvent(e); return d.getData("DownloadURL"); })()`
+	ask[bool](p, `document.querySelector("[draggable=true]").dispatchEvent(new PointerEvent("pointerdown", {bubbles: true}))`)
+	p.until("there is no file to drag", "window.dragged = "+drag)
+	parts := strings.SplitN(ask[string](p, "dragged"), ":", 3)
+	if len(parts) != 3 || parts[0] != "application/x-ndjson" || !strings.HasSuffix(parts[1], ".jsonl") {
+		t.Fatalf("what is dragged is %q", parts)
+	}
+	if ask[string](p, "new URL("+quoted(parts[2])+").protocol") != "blob:" {
+		t.Errorf("the file is at %s", parts[2])
+	}
 }
 
 // Every key of the map does what it says, and none does while one types.
