@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
@@ -67,15 +68,16 @@ func checkOrder(e *env) error {
 }
 
 func checkBurst(e *env) error {
-	const total = 20_000 // about 240 KB: more than a socket takes at once
+	const total = 3000 // about 300 KB, and three times the pieces of one writev: more than a socket takes at once
+	padded := func(n int) []byte { return fmt.Appendf(nil, `{"n":%d,"pad":%q}`, n, strings.Repeat("x", 80)) }
 	a, b := e.pipe()
 	var out jsonrpc.Burst
 	for n := range total {
-		out.Add(numbered(n))
+		out.Add(padded(n))
 	}
 	read := func() error {
 		for n := range total {
-			if _, err := expect(b, numbered(n)); err != nil {
+			if _, err := expect(b, padded(n)); err != nil {
 				return fmt.Errorf("payload %d: %w", n, err)
 			}
 		}
