@@ -42,7 +42,7 @@ var sessions = flag.Int("sessions", 300, "clients that vanish in TestVanished")
 
 // TestVanished: clients that open a session, listen, call and vanish leave nothing behind once their time is over.
 func TestVanished(t *testing.T) {
-	w := newSite(t, &mcphttp.Options{Idle: 2*time.Second + time.Duration(*sessions)*2*time.Millisecond})
+	w := newSite(t, &mcphttp.Options{Idle: time.Second + time.Duration(*sessions)*time.Millisecond})
 	round := func() (full uint64) {
 		for range *sessions {
 			session := w.open(t, "2025-11-25")
