@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"bytes"
+	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -50,10 +51,15 @@ func (r role) raw(bits byte, payload string) []byte {
 		return append(b, payload...)
 	}
 	b = binary.LittleEndian.AppendUint32(b, testMask)
-	for i := range len(payload) {
-		b = append(b, payload[i]^byte(testMask>>(8*(i%4))))
-	}
-	return b
+	key := b[len(b)-4:]
+	return append(b, masked([]byte(payload), key)...)
+}
+
+// masked is the payload under a key, or without it (RFC 6455, section 5.3). It is not made a byte at a time, which costs a second for each 10 MB when
+// the race detector looks on.
+func masked(payload, key []byte) []byte {
+	subtle.XORBytes(payload, payload, bytes.Repeat(key, len(payload)/4+1))
+	return payload
 }
 
 // rawFrame is a frame as a test sees it on the wire.
@@ -95,10 +101,7 @@ func (r role) readFrame(in io.Reader) (rawFrame, error) {
 	if _, err := io.ReadFull(in, payload); err != nil {
 		return rawFrame{}, err
 	}
-	for i := range payload {
-		payload[i] ^= mask[i%4]
-	}
-	return rawFrame{head[0], string(payload)}, nil
+	return rawFrame{head[0], string(masked(payload, mask[:]))}, nil
 }
 
 // tcpPair returns both ends of a connection on loopback, which are closed after the test.
