@@ -109,6 +109,7 @@ func (p *Playground) savedCheck(ctx context.Context, in heldParams) (heldResult,
 	if err != nil {
 		return heldResult{}, err
 	}
+	p.rec.Flush()
 	if _, ok := p.rec.Row(ref); !ok {
 		return heldResult{}, badParam("/ref", "#%s is not there", in.Ref)
 	}
