@@ -127,6 +127,7 @@ func init() {
 // Whatever a member of any protocol does, its step ends with a typed error within its time, the report says which it was, and the
 // others are untouched.
 func TestBadMembersOfEveryProtocol(t *testing.T) {
+	t.Parallel() // as TestBadPrograms
 	type ending struct {
 		state State
 		kinds []string

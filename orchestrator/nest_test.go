@@ -132,6 +132,7 @@ func init() {
 
 // Programs that do not keep to their protocol: each of their steps ends within its time and says why, and the others are untouched.
 func TestBadPrograms(t *testing.T) {
+	t.Parallel() // it waits for what nobody answers, and others may wait meanwhile
 	members := map[string]Member{}
 	for name, protocol := range map[string]string{"twice": "jsonrpc", "chatty": "jsonrpc", "rubbish": "jsonrpc", "mute": "acp"} {
 		members[name] = Member{Command: []string{os.Args[0], "child"}, Protocol: protocol, Env: []string{childEnv + "=" + name}}
