@@ -74,8 +74,13 @@ type Exchange struct {
 
 // Exchange records the head of a request that went in the direction d. uri is what stands in the request line: path and query.
 func (w *Wire) Exchange(d Dir, method, uri string, h http.Header) *Exchange {
+	return w.ExchangeFields(d, method, uri, flat(h))
+}
+
+// ExchangeFields is [Wire.Exchange] for headers that are names, as net/http writes them, and values in turn. It keeps the slice.
+func (w *Wire) ExchangeFields(d Dir, method, uri string, fields []string) *Exchange {
 	x := &Exchange{w: w, id: w.r.exchanges.Add(1), dir: d}
-	w.r.Add(Event{Kind: KindRequest, Dir: d, Conn: w.conn, Exchange: x.id, Method: method, URL: uri, fields: flat(h)})
+	w.r.Add(Event{Kind: KindRequest, Dir: d, Conn: w.conn, Exchange: x.id, Method: method, URL: uri, fields: fields})
 	return x
 }
 
@@ -107,7 +112,12 @@ func (x *Exchange) Request(payload []byte) int64 { return x.payload(x.dir, paylo
 
 // Head records the head of the response.
 func (x *Exchange) Head(status int, h http.Header) {
-	x.w.r.Add(Event{Kind: KindResponse, Dir: x.dir.Back(), Conn: x.w.conn, Exchange: x.id, Status: status, fields: flat(h)})
+	x.HeadFields(status, flat(h))
+}
+
+// HeadFields is [Exchange.Head] for headers as [Wire.ExchangeFields] takes them.
+func (x *Exchange) HeadFields(status int, fields []string) {
+	x.w.r.Add(Event{Kind: KindResponse, Dir: x.dir.Back(), Conn: x.w.conn, Exchange: x.id, Status: status, fields: fields})
 }
 
 // Response records a payload of the response: its body, or what an event of its stream holds. eventID is the id of that event, or "".

@@ -71,13 +71,14 @@ func (c *Child) Run(ctx context.Context) (code int, err error) {
 	ends.closeTheirs()
 	w := c.Record.Wire(capture.WireInfo{Target: strings.Join(c.Argv, " "), Carrier: "stdio", Title: c.Title})
 
-	go func() { // it may wait in Stdin for ever
-		_ = pass(in, c.Stdin, newReader(c.Framing, wireSink{w, capture.Out})) // a child that reads no more ends by itself
-		_ = in.Close()                                                        // half a close: the child may still answer
+	var words, logs turn // what is said, and stderr
+	go func() {          // it may wait in Stdin for ever
+		_ = pass(in, c.Stdin, newReader(c.Framing, wireSink{w, capture.Out}), &words) // a child that reads no more ends by itself
+		_ = in.Close()                                                                // half a close: the child may still answer
 	}()
 	var outputs sync.WaitGroup
 	outputs.Go(func() {
-		if err := pass(c.Stdout, out, newReader(c.Framing, wireSink{w, capture.In})); err != nil {
+		if err := pass(c.Stdout, out, newReader(c.Framing, wireSink{w, capture.In}), &words); err != nil {
 			_ = out.Close() // the host is gone: the child learns it as without us
 		}
 	})
@@ -86,7 +87,7 @@ func (c *Child) Run(ctx context.Context) (code int, err error) {
 		if to == nil {
 			to = io.Discard
 		}
-		_ = pass(to, log, &stderrLines{w: w}) // nobody reads it: the child goes on
+		_ = pass(to, log, &stderrLines{w: w}, &logs) // nobody reads it: the child goes on
 		_, _ = io.Copy(io.Discard, log)
 	})
 	ended := make(chan struct{})
@@ -118,25 +119,6 @@ func (c *Child) Run(ctx context.Context) (code int, err error) {
 		w.Close(nil)
 	}
 	return code, nil
-}
-
-// pass copies from src to dst as bytes arrive and shows them to r first, so that a question is recorded before its answer. It returns
-// an error of dst only.
-func pass(dst io.Writer, src io.Reader, r reader) error {
-	buf := make([]byte, 64<<10)
-	defer r.end()
-	for {
-		n, err := src.Read(buf)
-		if n > 0 {
-			r.take(buf[:n])
-			if _, err := dst.Write(buf[:n]); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			return nil // the end, of whatever kind: the other side sees it as a close
-		}
-	}
 }
 
 // pipes are the ends of a child's standard files: exec's own copy where a Writer is no file, and then wait for it.

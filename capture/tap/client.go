@@ -26,7 +26,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := t.w.Exchange(capture.Out, req.Method, req.URL.RequestURI(), req.Header)
 	asks := isJSON(req.Header) && req.Body != nil && req.Body != http.NoBody
 	if req.Body != nil && req.Body != http.NoBody {
-		b := newBody(req.Header, -1, nil, true)
+		b := openBody(req.Header)
 		b.sink = &bodySink{x: x, dir: capture.Out, json: asks}
 		if !readAhead(b, req) {
 			copied := *req
@@ -40,7 +40,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.Head(res.StatusCode, res.Header)
-	got := &watched{ReadCloser: res.Body, b: newBody(res.Header, -1, nil, true)}
+	got := &watched{ReadCloser: res.Body, b: openBody(res.Header)}
 	got.b.sink = &bodySink{x: x, dir: capture.In, json: asks && isJSON(res.Header), refused: res.StatusCode >= 400}
 	got.end = x.End
 	if res.Body == http.NoBody || res.StatusCode == http.StatusNoContent {

@@ -1,8 +1,12 @@
 package tap
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/da1ed7bb/parley/capture"
@@ -98,5 +102,58 @@ func FuzzHTTP(f *testing.F) {
 			way.h.end()
 		}
 		talk.cut()
+	})
+}
+
+// FuzzHead: a head that we read by ourselves is read alike by net/http.
+func FuzzHead(f *testing.F) {
+	for _, seed := range []string{
+		"POST /mcp HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n", "GET / HTTP/1.1\r\nhost:h\r\nAccept:  text/html \r\nUpgrade: websocket\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 204\r\nX: a\r\n b\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n", "HTTP/1.1 000 \n 0\r\n\r\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, response := range []bool{false, true} {
+			if !strings.HasSuffix(text, "\r\n\r\n") || strings.Index(text, "\r\n\r\n") != len(text)-4 {
+				continue // the end of a head is found before it is read
+			}
+			h := plainHead(text, response)
+			if h == nil {
+				continue
+			}
+			var fields http.Header
+			var length int64
+			var coding []string
+			var what string
+			if response {
+				resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(text)), &http.Request{Method: "POST"})
+				if err != nil {
+					t.Fatalf("%q is read as %+v; net/http says %v", text, h, err)
+				}
+				fields, length, coding, what = resp.Header, resp.ContentLength, resp.TransferEncoding, fmt.Sprint(resp.StatusCode)
+				if resp.StatusCode < 200 || resp.StatusCode == 204 || resp.StatusCode == 304 {
+					length, coding = h.length, nil // whose body is none, whatever the head says
+					h.chunked = false
+				}
+			} else {
+				req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+				if err != nil {
+					continue // such as a wrong Host: what is recorded of it does no harm
+				}
+				fields, length, coding, what = req.Header, req.ContentLength, req.TransferEncoding, req.Method+" "+req.RequestURI
+				if req.Host != "" {
+					fields.Set("Host", req.Host)
+				}
+			}
+			own := strings.TrimSpace(h.method + " " + h.uri)
+			if response {
+				own = fmt.Sprint(h.status)
+			}
+			if own != what || h.length != length || h.chunked != slices.Contains(coding, "chunked") || h.kind != mediaType(fields.Get("Content-Type")) {
+				t.Errorf("%q is read as %q %d %t %q, by net/http as %q %d %q %q", text, own, h.length, h.chunked, h.kind, what, length, coding, fields.Get("Content-Type"))
+			}
+		}
 	})
 }

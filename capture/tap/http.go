@@ -1,13 +1,11 @@
 package tap
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -35,10 +33,10 @@ type talk struct {
 }
 
 type exchange struct {
-	x       *capture.Exchange
-	request *http.Request
-	json    bool // the request has a JSON body, so the response is one, too
-	stream  bool // the response is an event stream, which may end at any time
+	x      *capture.Exchange
+	method string
+	json   bool // the request has a JSON body, so the response is one, too
+	stream bool // the response is an event stream, which may end at any time
 }
 
 // A half reads one direction of a talk.
@@ -50,12 +48,25 @@ type half struct {
 	head []byte
 	body *body
 	x    *exchange
+	mute bool   // nobody wants to know what is to be sent
 	raw  reader // after an upgrade
 	lost bool
 }
 
 // take reads p as it passes.
-func (h *half) take(p []byte) { h.filter(p, nil) }
+func (h *half) take(p []byte) {
+	h.mute = true
+	h.filter(p, nil)
+	h.mute = false
+}
+
+// emit appends p to what is to be sent, if somebody wants it.
+func (h *half) emit(out, p []byte) []byte {
+	if h.mute {
+		return out
+	}
+	return append(out, p...)
+}
 
 // filter reads p and appends what is to be sent instead to out: the same bytes, but for request heads that are rewritten.
 func (h *half) filter(p, out []byte) []byte {
@@ -63,12 +74,12 @@ func (h *half) filter(p, out []byte) []byte {
 		switch {
 		case h.raw != nil:
 			h.raw.take(p)
-			return append(out, p...)
+			return h.emit(out, p)
 		case h.lost:
-			return append(out, p...)
+			return h.emit(out, p)
 		case h.body != nil:
 			n := h.body.take(p)
-			out = append(out, p[:n]...)
+			out = h.emit(out, p[:n])
 			p = p[n:]
 			if h.body.done {
 				h.finish(nil)
@@ -84,6 +95,11 @@ func (h *half) filter(p, out []byte) []byte {
 	return out
 }
 
+// keeps reports whether the next n bytes will be sent as they are.
+func (h *half) keeps(n int) bool {
+	return h.rewrite == nil || h.raw != nil || h.lost || h.body != nil && !h.body.chunked && (h.body.toEnd || h.body.left >= int64(n))
+}
+
 // headBytes takes bytes of a head, up to its end.
 func (h *half) headBytes(p, out []byte) (rest, sent []byte) {
 	before := len(h.head)
@@ -93,10 +109,10 @@ func (h *half) headBytes(p, out []byte) (rest, sent []byte) {
 	if end < 0 {
 		if len(h.head) > maxHead {
 			h.lose("a head that does not end")
-			return nil, append(out, h.takeHead()...)
+			return nil, h.emit(out, h.takeHead())
 		}
 		if h.rewrite == nil {
-			out = append(out, p...)
+			out = h.emit(out, p)
 		}
 		return nil, out
 	}
@@ -104,9 +120,9 @@ func (h *half) headBytes(p, out []byte) (rest, sent []byte) {
 	taken := end - before
 	head := h.head[:end]
 	if h.rewrite == nil {
-		out = append(out, p[:taken]...)
+		out = h.emit(out, p[:taken])
 	} else {
-		out = append(out, h.rewrite(head)...)
+		out = h.emit(out, h.rewrite(head))
 	}
 	h.begin(head)
 	h.head = h.head[:0]
@@ -131,48 +147,46 @@ func (h *half) begin(head []byte) {
 	}
 }
 
-func (h *half) beginRequest(head []byte) {
-	if isPreface(head) {
+func (h *half) beginRequest(text []byte) {
+	if isPreface(text) {
 		twin := newTwin(h.t)
 		h.raw = twin.ways[0]
 		h.t.twin.Store(twin)
 		return
 	}
-	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
+	req, err := parseHead(text, false, "")
 	if err != nil {
 		h.lose(err.Error())
 		return
 	}
-	fields := req.Header.Clone()
-	if req.Host != "" {
-		fields.Set("Host", req.Host)
-	}
-	x := &exchange{request: req, json: isJSON(req.Header) && (req.ContentLength != 0 || len(req.TransferEncoding) > 0)}
+	x := &exchange{method: req.method, json: req.isJSON() && (req.length != 0 || req.chunked)}
+	socket := strings.EqualFold(req.upgrade, "websocket")
 	h.t.mu.Lock()
-	wire := h.t.wire
-	if strings.EqualFold(req.Header.Get("Upgrade"), "websocket") {
+	var wire *capture.Wire
+	if socket {
 		if h.t.socket == nil {
 			h.t.socket = h.t.ws()
 		}
-		socket := h.t.socket
-		wire = func() *capture.Wire { return socket }
+		wire = h.t.socket
+	} else {
+		wire = h.t.wire()
 	}
-	x.x = wire().Exchange(capture.Out, req.Method, req.RequestURI, fields)
+	x.x = wire.ExchangeFields(capture.Out, req.method, req.uri, req.fields)
 	h.t.waiting = append(h.t.waiting, x)
 	h.t.mu.Unlock()
 	h.x = x
-	if strings.EqualFold(req.Header.Get("Upgrade"), "websocket") {
-		h.raw = &frames{s: wireSink{h.t.socket, capture.Out}}
+	if socket {
+		h.raw = &frames{s: wireSink{wire, capture.Out}}
 		return
 	}
-	h.body = newBody(req.Header, req.ContentLength, req.TransferEncoding, false)
+	h.body = newBody(req.kind, req.coding, req.length, req.chunked, false)
 	h.body.sink = &bodySink{x: x.x, dir: capture.Out, json: x.json}
 	if h.body.done {
 		h.finish(nil)
 	}
 }
 
-func (h *half) beginResponse(head []byte) {
+func (h *half) beginResponse(text []byte) {
 	h.t.mu.Lock()
 	var x *exchange
 	if len(h.t.waiting) > 0 {
@@ -183,15 +197,14 @@ func (h *half) beginResponse(head []byte) {
 		h.lose("a response to nothing")
 		return
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), x.request)
+	resp, err := parseHead(text, true, x.method)
 	if err != nil {
 		h.lose(err.Error())
 		return
 	}
-	_ = resp.Body.Close() // nothing of it is there: only the head was read
 	switch {
-	case resp.StatusCode == http.StatusSwitchingProtocols:
-		x.x.Head(resp.StatusCode, resp.Header)
+	case resp.status == http.StatusSwitchingProtocols:
+		x.x.HeadFields(resp.status, resp.fields)
 		x.x.End(nil)
 		h.t.mu.Lock()
 		socket := h.t.socket
@@ -202,21 +215,20 @@ func (h *half) beginResponse(head []byte) {
 		}
 		h.raw = &frames{s: wireSink{socket, capture.In}}
 		return
-	case resp.StatusCode < 200:
+	case resp.status < 200:
 		return // 100 Continue: another head follows
 	}
-	x.x.Head(resp.StatusCode, resp.Header)
+	x.x.HeadFields(resp.status, resp.fields)
 	h.x = x
-	none := x.request.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
-	length := resp.ContentLength
+	none := x.method == http.MethodHead || resp.status == http.StatusNoContent || resp.status == http.StatusNotModified
 	if none {
-		length = 0
+		resp.length, resp.chunked = 0, false
 	}
-	h.body = newBody(resp.Header, length, resp.TransferEncoding, !none)
+	h.body = newBody(resp.kind, resp.coding, resp.length, resp.chunked, !none)
 	h.t.mu.Lock()
 	x.stream = h.body.stream
 	h.t.mu.Unlock()
-	h.body.sink = &bodySink{x: x.x, dir: capture.In, json: x.json && isJSON(resp.Header), refused: resp.StatusCode >= 400}
+	h.body.sink = &bodySink{x: x.x, dir: capture.In, json: x.json && resp.isJSON(), refused: resp.status >= 400}
 	if h.body.done {
 		h.finish(nil)
 	}
@@ -291,24 +303,6 @@ func (t *talk) cut() {
 	}
 }
 
-func isJSON(h http.Header) bool {
-	kind := mediaType(h)
-	return kind == "application/json" || strings.HasSuffix(kind, "+json")
-}
-
-// mediaType is the content type without its parameters, "" for none that can be read.
-func mediaType(h http.Header) string {
-	text := h.Get("Content-Type")
-	if text == "application/json" || text == "text/event-stream" {
-		return text // most are, and reading one costs
-	}
-	kind, _, err := mime.ParseMediaType(text)
-	if err != nil {
-		return ""
-	}
-	return kind
-}
-
 // A body takes the bytes of an HTTP body off a stream, chunked or not.
 type body struct {
 	sink  *bodySink
@@ -325,12 +319,8 @@ type body struct {
 	kind   string
 }
 
-func newBody(h http.Header, length int64, coding []string, untilEnd bool) *body {
-	kind := mediaType(h)
-	b := &body{
-		kind: kind, stream: kind == "text/event-stream", coding: strings.ToLower(h.Get("Content-Encoding")),
-		chunked: len(coding) > 0 && coding[0] == "chunked", left: length,
-	}
+func newBody(kind, coding string, length int64, chunked, untilEnd bool) *body {
+	b := &body{kind: kind, stream: kind == "text/event-stream", coding: coding, chunked: chunked, left: length}
 	switch {
 	case b.chunked:
 	case length < 0 && untilEnd:
@@ -424,6 +414,10 @@ func (s *bodySink) data(b *body, p []byte) {
 			s.sse = &events{found: s.event}
 		}
 		s.sse.take(p)
+		return
+	}
+	if s.all.size == 0 && !b.chunked && !b.toEnd && b.left == int64(len(p)) && len(p) <= maxKept {
+		s.all = kept{p[:len(p):len(p)], len(p)} // all of it: it is used before p changes
 		return
 	}
 	s.all.add(p)

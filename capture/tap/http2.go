@@ -254,12 +254,17 @@ func (w *way) beginRequest(pseudo map[string]string, h http.Header) {
 	}
 	s = &stream{exchange: &exchange{json: isJSON(h) && !w.ends}}
 	s.x = w.c.t.wire().Exchange(capture.Out, pseudo[":method"], pseudo[":path"], h)
-	s.request = newBody(h, -1, nil, true)
+	s.request = openBody(h)
 	s.request.sink = &bodySink{x: s.x, dir: capture.Out, json: s.json}
 	w.c.streams[w.id] = s
 	if w.ends {
 		w.asked(s)
 	}
+}
+
+// openBody is a body whose end is told by others.
+func openBody(h http.Header) *body {
+	return newBody(mediaType(h.Get("Content-Type")), strings.ToLower(h.Get("Content-Encoding")), -1, false, true)
 }
 
 // asked ends a request.
@@ -281,7 +286,7 @@ func (w *way) beginResponse(pseudo map[string]string, h http.Header) {
 			return // what comes before the response
 		}
 		s.x.Head(status, h)
-		s.response = newBody(h, -1, nil, true)
+		s.response = openBody(h)
 		s.stream = s.response.stream
 		s.response.sink = &bodySink{x: s.x, dir: capture.In, json: s.json && isJSON(h), refused: status >= 400}
 	}

@@ -116,7 +116,8 @@ func (r *Relay) serve(ctx context.Context, client net.Conn) {
 	}
 	w := r.Record.Wire(info)
 	out, in := newReader(r.Framing, wireSink{w, capture.Out}), newReader(r.Framing, wireSink{w, capture.In})
-	both(client, server, func() error { return pass(server, client, out) }, func() error { return pass(client, server, in) })
+	var t turn
+	both(client, server, func() error { return pass(server, client, out, &t) }, func() error { return pass(client, server, in, &t) })
 	w.Close(nil)
 }
 
@@ -129,7 +130,8 @@ func (r *Relay) serveHTTP(client, server net.Conn, info capture.WireInfo) {
 	if r.Host != "" {
 		request.rewrite = func(head []byte) []byte { return withHost(head, r.Host, r.Names) }
 	}
-	both(client, server, func() error { return passHTTP(server, client, request) }, func() error { return pass(client, server, response) })
+	var order turn
+	both(client, server, func() error { return passHTTP(server, client, request, &order) }, func() error { return pass(client, server, response, &order) })
 	t.cut()
 }
 
@@ -181,29 +183,6 @@ func closeWrite(c net.Conn) {
 		return
 	}
 	_ = c.Close()
-}
-
-// passHTTP is pass for requests, whose heads may be rewritten.
-func passHTTP(dst net.Conn, src net.Conn, h *half) error {
-	buf := make([]byte, 64<<10)
-	var out []byte
-	defer h.end()
-	for {
-		n, err := src.Read(buf)
-		if n > 0 {
-			out = h.filter(buf[:n], out[:0])
-			if _, err := dst.Write(out); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			if left := h.takeHead(); len(left) > 0 {
-				_, err = dst.Write(left)
-				return err
-			}
-			return nil
-		}
-	}
 }
 
 // withHost is a request's head with another Host.
