@@ -14,12 +14,14 @@ func TestConformanceClient(t *testing.T) {
 	program := harness.Program(t, "./interop/everything-client")
 	for revision, want := range map[string][2]int{"2025-11-25": {18, 7}, "2026-07-28": {32, 7}} {
 		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
 			scored, unscored := required(t, revision, "client")
 			if len(scored) != want[0] || len(unscored) != want[1] {
 				t.Errorf("the set has %d scored and %d unscored scenarios, not %v", len(scored), len(unscored), want)
 			}
 			for name, command := range map[string]string{"told": program, "found out": "env -u MCP_CONFORMANCE_PROTOCOL_VERSION " + program} {
 				t.Run(name, func(t *testing.T) {
+					t.Parallel()
 					judge(t, runSuite(t, "client", "--command", command, "--requirements", revision), slices.Concat(scored, unscored))
 				})
 			}
@@ -35,6 +37,7 @@ func TestConformanceClientOlder(t *testing.T) {
 		"2025-03-26": {"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"},
 	} {
 		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
 			judge(t, runSuite(t, "client", "--command", program, "--suite", "all", "--spec-version", revision), want)
 		})
 	}

@@ -7,12 +7,19 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// TestConformanceServer lets the official suite judge our server: one process for all revisions, and all scenarios of both requirement sets, scored
-// or not. The numbers are what the suite had when it was pinned: fewer mean that something was not played.
+// TestConformanceServer lets the official suite judge our server: the same program for all revisions, and all scenarios of both requirement sets, scored
+// or not. The numbers are what the suite had when it was pinned: fewer mean that something was not played. The suite waits more than it works, so its
+// runs go side by side, each with a server of its own.
 func TestConformanceServer(t *testing.T) {
-	endpoint := harness.Server(t, []string{harness.Program(t, "./interop/everything-server"), "-http", "127.0.0.1:0"})["mcp"]
-	if endpoint == "" {
-		t.Fatal("everything-server did not say where /mcp is")
+	program := harness.Program(t, "./interop/everything-server")
+	serve := func(t *testing.T) string {
+		t.Helper()
+		t.Parallel()
+		endpoint := harness.Server(t, []string{program, "-http", "127.0.0.1:0"})["mcp"]
+		if endpoint == "" {
+			t.Fatal("everything-server did not say where /mcp is")
+		}
+		return endpoint
 	}
 	for _, set := range []struct {
 		revision         string
@@ -23,6 +30,7 @@ func TestConformanceServer(t *testing.T) {
 		{"2026-07-28", 37, 13, 196},
 	} {
 		t.Run(set.revision, func(t *testing.T) {
+			endpoint := serve(t)
 			scored, unscored := required(t, set.revision, "server")
 			if len(scored) != set.scored || len(unscored) != set.unscored {
 				t.Errorf("the set has %d scored and %d unscored scenarios, not %d and %d", len(scored), len(unscored), set.scored, set.unscored)
@@ -33,7 +41,7 @@ func TestConformanceServer(t *testing.T) {
 		})
 	}
 	t.Run("2025-06-18", func(t *testing.T) {
-		all := runSuite(t, "server", "--url", endpoint, "--suite", "all", "--spec-version", "2025-06-18")
+		all := runSuite(t, "server", "--url", serve(t), "--suite", "all", "--spec-version", "2025-06-18")
 		if len(all) < 27 {
 			t.Errorf("%d scenarios were played, not 27", len(all))
 		}
@@ -41,14 +49,14 @@ func TestConformanceServer(t *testing.T) {
 		count(t, all, 56)
 	})
 	t.Run("2025-03-26", func(t *testing.T) {
-		all := runSuite(t, "server", "--url", endpoint, "--suite", "all", "--spec-version", "2025-03-26")
+		all := runSuite(t, "server", "--url", serve(t), "--suite", "all", "--spec-version", "2025-03-26")
 		judge(t, all, []string{"server-session-lifecycle"})
 		count(t, all, 3)
 	})
 	for name, checks := range map[string]int{"directory": 7, "enumeration": 32, "manifest": 6} {
 		name = "sep-2640-skills-" + name
 		t.Run(name, func(t *testing.T) {
-			all := runSuite(t, "server", "--url", endpoint, "--scenario", name, "--force")
+			all := runSuite(t, "server", "--url", serve(t), "--scenario", name, "--force")
 			judge(t, all, []string{name})
 			count(t, all, checks)
 		})
