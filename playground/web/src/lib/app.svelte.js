@@ -484,6 +484,9 @@ export function setAuto(d) {
   d.text = text;
 }
 
+// headersOf are the headers of a draft, as they go out.
+export const headersOf = (d) => d.headers.filter((h) => h.name).map((h) => ({ name: h.name, value: h.off ? null : calls.fill(h.value, d.variables).text }));
+
 export async function send(d = draft()) {
   if (!d) return undefined;
   const out = wireText(d);
@@ -497,8 +500,8 @@ export async function send(d = draft()) {
   const params = { line: d.mode === "raw" ? "as-is" : "one" };
   if (out.base64) params.base64 = out.base64;
   else params.text = out.text;
-  const headers = d.headers.filter((h) => h.name);
-  if (headers.length) params.headers = headers.map((h) => ({ name: h.name, value: h.off ? null : calls.fill(h.value, d.variables).text }));
+  const headers = headersOf(d);
+  if (headers.length) params.headers = headers;
   const q = d.question && question(d.question);
   const r = await attempt(() => (q && out.text !== undefined ? call("answer", { ref: q.ref, text: out.text }) : call("send", { target: d.target, ...params })));
   if (!r) return undefined;
