@@ -275,7 +275,7 @@ func TestVanished(t *testing.T) {
 	var ended sync.WaitGroup
 	p.ended = ended.Done
 	s := p.server()
-	s.Idle = 2 * time.Second
+	s.Idle = time.Second
 	web := serve(t, s)
 	vanish := func() {
 		ended.Add(sessions)
