@@ -233,27 +233,40 @@ func goServer(t *testing.T, flags ...string) string {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := harness.Command(ctx, t, append([]string{goCLI(t), "serve", "--port", port}, flags...))
-	harness.KeepStderr(t, cmd)
-	if err := cmd.Start(); err != nil {
+	stderr, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		cancel()
 		t.Fatal(err)
 	}
+	log := new(harness.Output)
+	log.ShowIfFailed(t, "a2a serve")
+	listening, read := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(read)
+		ready := sync.OnceFunc(func() { close(listening) })
+		lines := bufio.NewScanner(io.TeeReader(stderr, log))
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "Listening on ") {
+				ready()
+			}
+		}
+	}()
 	t.Cleanup(func() {
 		cancel()
+		<-read
 		_ = cmd.Wait() // ended by us
 	})
-	base := "http://127.0.0.1:" + port
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, base+a2ahttp.CardPath, nil)
-		if answer, err := http.DefaultClient.Do(req); err == nil {
-			_ = answer.Body.Close()
-			return base
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the server did not start")
-		}
-		time.Sleep(50 * time.Millisecond)
+	select {
+	case <-listening:
+	case <-read:
+		t.Fatal("the server ended")
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server did not start")
 	}
+	return "http://127.0.0.1:" + port
 }
 
 func TestGoServer(t *testing.T) {
