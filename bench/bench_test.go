@@ -4,10 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
 )
+
+// TestMain lets the test's binary be the server on stdio, too.
+func TestMain(m *testing.M) {
+	if os.Getenv(stdioServer) != "" {
+		serveStdio()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // Every entry does its work over every carrier it names, and the answers are right.
 func TestEntriesAnswer(t *testing.T) {
@@ -232,6 +242,19 @@ func TestPlotIsOneSVG(t *testing.T) {
 	for _, want := range []string{"<svg", "</svg>", "unix &amp; more", `class="own"`, `class="limit"`, "a &lt;machine&gt;"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the plot:\n%s", want, text)
+		}
+	}
+}
+
+// Each way through a tap answers, and its table is written.
+func TestTapCost(t *testing.T) {
+	var out strings.Builder
+	if err := tapCost(&out, 1, 60); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range fareTables() {
+		if n := strings.Count(out.String(), "\n| "+table.carrier+" | "); n != len(table.fares) {
+			t.Errorf("%d rows for %s, want %d:\n%s", n, table.carrier, len(table.fares), out.String())
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 func captured() []Entry {
 	p := newParleyUse(false, false)
 	recorded := half{serve: p.serve, ask: p.askRecorded}.on(Unix, TCP)
-	recorded[HTTP] = p.recordedHTTP
-	tapped := map[Carrier]func() (*Session, error){HTTP: p.tappedHTTP}
+	recorded[HTTP], recorded[WebSocket] = p.recordedHTTP, p.recordedWebSocket
+	tapped := map[Carrier]func() (*Session, error){HTTP: p.tappedHTTP, WebSocket: p.tappedWebSocket}
 	for _, c := range []Carrier{Unix, TCP} {
 		tapped[c] = func() (*Session, error) { return p.tapped(c) }
 	}

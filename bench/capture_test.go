@@ -11,6 +11,7 @@ import (
 func BenchmarkRecording(b *testing.B) {
 	bare := newParleyUse(false, false)
 	open := half{serve: bare.serve, ask: bare.ask}.on(Unix, TCP)
+	open[WebSocket] = bare.overWebSocket
 	open[HTTP] = func() (*Session, error) {
 		url, stop, err := serveHTTP(bare.handler())
 		if err != nil {
@@ -19,7 +20,7 @@ func BenchmarkRecording(b *testing.B) {
 		return bare.withClient(url, httpClient(), stop), nil
 	}
 	for _, e := range captured() {
-		for _, c := range []Carrier{Unix, TCP, HTTP} {
+		for _, c := range []Carrier{Unix, TCP, HTTP, WebSocket} {
 			b.Run(e.Name+"/"+string(c), func(b *testing.B) {
 				with, err := e.Open[c]()
 				if err != nil {

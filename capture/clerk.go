@@ -31,10 +31,10 @@ func (c *clerk) take(events []Event) {
 			e := &events[n]
 			// The wall's time of the beginning and a clock that nobody sets: what is read from the file has the same durations.
 			e.Time = c.base.Add(e.Time.Sub(c.base)).Round(0)
+			c.hide.event(e)
 			if e.fields != nil {
 				e.Header, e.fields = headerOf(e.fields), nil
 			}
-			c.hide.event(e)
 			if e.Kind == KindLost {
 				lost += int64(e.Size)
 			}

@@ -52,7 +52,7 @@ func AppendLine(dst []byte, e *Event) []byte {
 		dst = appendValue(dst, "wire", e.Wire)
 	}
 	if len(e.Header) > 0 {
-		dst = appendValue(dst, "header", e.Header)
+		dst = appendHeader(dst, e.Header)
 	}
 	if e.Data != nil || e.Size > 0 {
 		dst = append(dst, `,"bytes":`...)
@@ -76,6 +76,31 @@ func appendText(dst []byte, name, text string) []byte {
 	}
 	dst = append(append(append(dst, `,"`...), name...), `":`...)
 	return appendString(dst, text)
+}
+
+// appendHeader adds headers by name.
+func appendHeader(dst []byte, h http.Header) []byte {
+	dst = append(dst, `,"header":{`...)
+	var few [24]string // most have no more, and need no memory for that
+	names := few[:0]
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(dst, name), ":["...)
+		for k, v := range h[name] {
+			if k > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendString(dst, v)
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
 }
 
 func appendValue(dst []byte, name string, v any) []byte {

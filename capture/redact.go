@@ -95,20 +95,28 @@ func foldKey(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
 
-func (r *redactor) hidesKey(name []byte) bool {
+func (r *redactor) hidesKey(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if hidden, ok := r.known[string(name)]; ok {
+	if hidden, ok := r.known[name]; ok {
 		return hidden
 	}
-	folded := foldKey(string(name))
+	folded := foldKey(name)
 	hidden := slices.ContainsFunc(r.keys, func(k string) bool {
 		return glob(k, folded)
 	})
 	if len(r.known) < maxKnown && len(name) <= 64 {
-		r.known[string(name)] = hidden
+		r.known[strings.Clone(name)] = hidden
 	}
 	return hidden
+}
+
+// hidesName is hidesKey for a name in a payload, which is nearly always a known one.
+func (r *redactor) hidesName(name []byte) bool {
+	r.mu.Lock()
+	hidden, ok := r.known[string(name)]
+	r.mu.Unlock()
+	return hidden || !ok && r.hidesKey(string(name))
 }
 
 // parsePath reads the part of JSONPath (RFC 9535) that names places: $, .name, ['name'], [0], *, [*], and .. before a name.
@@ -184,6 +192,9 @@ func (r *redactor) event(e *Event) {
 	if len(e.Header) > 0 {
 		e.Header = r.header(e.Header)
 	}
+	for i := 0; i+1 < len(e.fields); i += 2 { // the Recorder's own
+		e.fields[i+1] = r.field(e.fields[i], e.fields[i+1])
+	}
 	if e.Wire != nil {
 		w := *e.Wire
 		w.Target, w.Title = r.url(w.Target), r.text(w.Title)
@@ -215,7 +226,7 @@ func (r *redactor) url(s string) string {
 	parts := strings.Split(query, "&")
 	for i, part := range parts {
 		name, _, has := strings.Cut(part, "=")
-		if plain, err := url.QueryUnescape(name); err == nil && has && r.hidesKey([]byte(plain)) {
+		if plain, err := url.QueryUnescape(name); err == nil && has && r.hidesKey(plain) {
 			parts[i] = name + "=" + Hidden
 		}
 	}
@@ -227,18 +238,22 @@ func (r *redactor) header(h http.Header) http.Header {
 	for name, values := range h {
 		values = slices.Clone(values)
 		for i, v := range values {
-			if r.hidesKey([]byte(name)) {
-				values[i] = Hidden
-				if scheme, _, ok := strings.Cut(v, " "); ok && strings.EqualFold(foldKey(name), "authorization") {
-					values[i] = scheme + " " + Hidden
-				}
-				continue
-			}
-			values[i] = r.text(v)
+			values[i] = r.field(name, v)
 		}
 		out[name] = values
 	}
 	return out
+}
+
+// field is the value of a header as it may be kept. Of a token, the scheme stays.
+func (r *redactor) field(name, value string) string {
+	if !r.hidesKey(name) {
+		return r.text(value)
+	}
+	if scheme, _, ok := strings.Cut(value, " "); ok && strings.EqualFold(foldKey(name), "authorization") {
+		return scheme + " " + Hidden
+	}
+	return Hidden
 }
 
 // payload returns data without its secrets: data itself if there were none.
@@ -333,7 +348,7 @@ func (r *redactor) mayHold(data []byte) bool {
 			return bytes.Contains(rest, []byte(`" `)) || bytes.Contains(data, []byte(`" :`))
 		}
 		start := bytes.LastIndexByte(rest[:i], '"')
-		if start >= 0 && r.hidesKey(rest[start+1:i]) {
+		if start >= 0 && r.hidesName(rest[start+1:i]) {
 			return true
 		}
 		rest = rest[i+2:]
@@ -342,7 +357,7 @@ func (r *redactor) mayHold(data []byte) bool {
 
 func (r *redactor) hides(at []string, member bool, kind jsontext.Kind) bool {
 	// A secret is a text or a number: an object called "token" is looked into.
-	if member && kind != '{' && kind != '[' && kind != 'n' && kind != 't' && kind != 'f' && r.hidesKey([]byte(at[len(at)-1])) {
+	if member && kind != '{' && kind != '[' && kind != 'n' && kind != 't' && kind != 'f' && r.hidesKey(at[len(at)-1]) {
 		return true
 	}
 	place := at

@@ -3,6 +3,7 @@ package tap
 import (
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/da1ed7bb/parley/capture"
@@ -24,13 +25,15 @@ type roundTripper struct {
 
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := t.w.Exchange(capture.Out, req.Method, req.URL.RequestURI(), req.Header)
-	asks := isJSON(req.Header) && req.Body != nil && req.Body != http.NoBody
+	asks := false
 	if req.Body != nil && req.Body != http.NoBody {
-		b := openBody(req.Header)
-		b.sink = &bodySink{x: x, dir: capture.Out, json: asks}
-		if !readAhead(b, req) {
+		kind := mediaType(req.Header.Get("Content-Type"))
+		asks = isJSONKind(kind)
+		sent := &watched{ReadCloser: req.Body}
+		sent.watch(kind, req.Header.Get("Content-Encoding"), bodySink{x: x, dir: capture.Out, json: asks})
+		if !readAhead(&sent.b, req) {
 			copied := *req
-			copied.Body = &watched{ReadCloser: req.Body, b: b, end: func(error) {}}
+			copied.Body = sent
 			req = &copied
 		}
 	}
@@ -40,15 +43,21 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.Head(res.StatusCode, res.Header)
-	got := &watched{ReadCloser: res.Body, b: openBody(res.Header)}
-	got.b.sink = &bodySink{x: x, dir: capture.In, json: asks && isJSON(res.Header), refused: res.StatusCode >= 400}
-	got.end = x.End
+	kind := mediaType(res.Header.Get("Content-Type"))
+	got := &watched{ReadCloser: res.Body, x: x}
+	got.watch(kind, res.Header.Get("Content-Encoding"), bodySink{x: x, dir: capture.In, json: asks && isJSONKind(kind), refused: res.StatusCode >= 400})
 	if res.Body == http.NoBody || res.StatusCode == http.StatusNoContent {
 		got.over(nil)
 	}
 	res.Body = got
 	return res, nil
 }
+
+// aheads are what bodies are read into, for a moment.
+var aheads = sync.Pool{New: func() any {
+	p := make([]byte, 16<<10)
+	return &p
+}}
 
 // readAhead shows a body that can be had twice, and leaves the request as it is: net/http sends a body that it knows to be in memory together
 // with the head, and any other after it.
@@ -61,7 +70,9 @@ func readAhead(b *body, req *http.Request) bool {
 		return false
 	}
 	defer again.Close()
-	buf := make([]byte, min(max(req.ContentLength, 512), 64<<10))
+	p := aheads.Get().(*[]byte)
+	defer aheads.Put(p)
+	buf := *p
 	for {
 		n, err := again.Read(buf)
 		if n > 0 {
@@ -77,9 +88,15 @@ func readAhead(b *body, req *http.Request) bool {
 // watched shows a body to a reader while it is read.
 type watched struct {
 	io.ReadCloser
-	b    *body
+	b    body
+	sink bodySink
 	once sync.Once
-	end  func(error)
+	x    *capture.Exchange // that ends with it; nil: none does
+}
+
+func (w *watched) watch(kind, coding string, s bodySink) {
+	w.sink = s
+	w.b = body{sink: &w.sink, kind: kind, stream: kind == "text/event-stream", coding: strings.ToLower(coding), toEnd: true}
 }
 
 func (w *watched) Read(p []byte) (int, error) {
@@ -105,7 +122,9 @@ func (w *watched) Close() error {
 
 func (w *watched) over(err error) {
 	w.once.Do(func() {
-		w.b.sink.end(w.b)
-		w.end(err)
+		w.sink.end(&w.b)
+		if w.x != nil {
+			w.x.End(err)
+		}
 	})
 }
