@@ -79,6 +79,18 @@ func TestCompleteByTheServer(t *testing.T) {
 	p.endsWith(`"uri":"table://menus/blue-door"`)
 }
 
+// The form of a prompt has the server's proposals too.
+func TestProposalsInTheForm(t *testing.T) {
+	u := start(t)
+	u.call(t, "describe", map[string]any{"target": "@table"})
+	p := u.page(t, desk, draftLink("@table", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"plan-evening","arguments":{"city":""}}}`))
+	p.click("textbox", "/^restaurant/")
+	p.until("the restaurants are not proposed", `[...(eyes.first("combobox", /^restaurant/)?.list?.options ?? [])].some((o) => o.value === "Blue Door")`)
+	p.write("Os")
+	p.until("the proposals do not follow what is typed", `[...(eyes.first("combobox", /^restaurant/)?.list?.options ?? [])].map((o) => o.value).join() === "Osteria Bella"`)
+	p.until("the form does not change the bytes", `/"restaurant": ?"Os"/.test(eyes.bytes())`)
+}
+
 // A draft that is no JSON is completed too, and what is chosen leaves the rest as it is.
 func TestCompleteInTheMiddle(t *testing.T) {
 	u := start(t)
