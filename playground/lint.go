@@ -117,6 +117,7 @@ const (
 	parseAnswer   = "A right server answers -32700, Parse error, with id null."
 	requestAnswer = "A right server answers -32600, Invalid Request."
 	paramsAnswer  = "A right server answers -32602, Invalid params."
+	toolAnswer    = "A right server answers with a result that has isError, since MCP 2025-11-25; older ones often with -32602."
 	spec          = "JSON-RPC 2.0, section "
 )
 
@@ -346,7 +347,7 @@ func (l *linter) method(name string, params jsonrpc.Raw, at, kind string) {
 	if m.Notification && kind == "request" && l.protocol != ProtocolJSONRPC {
 		l.at(at+"/id", "doubt", name+" is a notification. It has no id.", requestAnswer, "")
 	}
-	l.params(schema{m.Params, m.Params}, params, at+"/params", "schema of "+name)
+	l.params(schema{m.Params, m.Params}, params, at+"/params", "schema of "+name, paramsAnswer)
 	if l.protocol == ProtocolMCP && name == mcp.MethodToolsCall {
 		l.tool(params, at+"/params")
 	}
@@ -374,11 +375,11 @@ func (l *linter) tool(params jsonrpc.Raw, at string) {
 	if len(in.Arguments) == 0 {
 		in.Arguments = jsonrpc.Raw(`{}`)
 	}
-	l.params(schema{l.known.Tools[i].Schema, l.known.Tools[i].Schema}, in.Arguments, at+"/arguments", "schema of "+in.Name)
+	l.params(schema{l.known.Tools[i].Schema, l.known.Tools[i].Schema}, in.Arguments, at+"/arguments", "schema of "+in.Name, toolAnswer)
 }
 
 // params holds params, by name or by position, against a schema.
-func (l *linter) params(s schema, params jsonrpc.Raw, at, rule string) {
+func (l *linter) params(s schema, params jsonrpc.Raw, at, rule, answer string) {
 	k, _, ok := s.keys(0)
 	if !ok {
 		return
@@ -414,7 +415,7 @@ func (l *linter) params(s schema, params jsonrpc.Raw, at, rule string) {
 		}
 	}
 	for _, m := range misfits {
-		l.at(at+m.pointer, "doubt", at[strings.LastIndexByte(at, '/'):]+m.pointer+" "+m.text+".", paramsAnswer, rule)
+		l.at(at+m.pointer, "doubt", at[strings.LastIndexByte(at, '/'):]+m.pointer+" "+m.text+".", answer, rule)
 	}
 }
 
