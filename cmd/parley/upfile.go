@@ -189,8 +189,10 @@ func (f *upFile) Read(name, text string) playground.Config {
 
 // noVariables reads a file as if nothing were set.
 var noVariables = &config.Options{
-	Lookup:   func(string) (string, bool) { return "", false },
-	ReadFile: func(string) ([]byte, error) { return nil, &os.PathError{Err: errors.New("files are read for parley up -c FILE")} },
+	Lookup: func(string) (string, bool) { return "", false },
+	ReadFile: func(string) ([]byte, error) {
+		return nil, &os.PathError{Err: errors.New("files are read for parley up -c FILE")}
+	},
 }
 
 // watch reads the file again when it has changed, until ctx ends. New programs in it may not run; with the signal HUP they may.
