@@ -521,6 +521,7 @@ export async function send(d = draft()) {
     app.sel = at;
   } else if (wasNewest && app.sel === was) app.sel = r.ref;
   if (app.start) app.start = false;
+  app.sheet = false; // on a phone: what comes of it is on the wire
   return r;
 }
 
@@ -665,6 +666,7 @@ export async function answerWith(q, choice) {
   const d = app.drafts.find((x) => x.question === q.ref);
   const r = await attempt(() => call("answer", { ref: q.ref, choice }));
   if (r && d) closeDraft(d.id);
+  if (r) app.sheet = false;
 }
 
 // ---- sessions
