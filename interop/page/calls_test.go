@@ -8,13 +8,29 @@ import (
 // bookTable calls a tool that tells its progress and asks a question in the middle. The time is full every evening.
 const bookTable = `{"jsonrpc":"2.0","id":70,"method":"tools/call","params":{"name":"book-table","arguments":{"restaurant":"Zur Linde","guests":4,"time":"19:30"},"_meta":{"progressToken":"p70"}}}`
 
+// bookTableByHand is the same, laid out as a person would.
+const bookTableByHand = `{
+  "jsonrpc": "2.0",
+  "id": 70,
+  "method": "tools/call",
+  "params": {
+    "name": "book-table",
+    "arguments": {
+      "restaurant": "Zur Linde",
+      "guests": 4,
+      "time": "19:30"
+    },
+    "_meta": {"progressToken": "p70"}
+  }
+}`
+
 // bookRow is the row of that call.
 const bookRow = `tools\/call .*book-table`
 
 // A call with progress and a question in it is one row that holds all of it, and folds.
 func TestNestedCall(t *testing.T) {
 	u := start(t)
-	p := u.page(t, desk, draftLink("@table", bookTable))
+	p := u.page(t, desk, draftLink("@table", bookTableByHand))
 	p.see("region", "Composer")
 	p.key("Ctrl+Enter")
 	p.row(bookRow)
