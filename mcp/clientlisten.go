@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -61,7 +60,7 @@ func (c *Client) heard(req *jsonrpc.Request) {
 	c.mu.Lock()
 	var told []*watcher
 	for w := range c.watch {
-		if w.wants(change) {
+		if w.filter.wants(change.Method, change.URI, change.Task) {
 			told = append(told, w)
 		}
 	}
@@ -75,22 +74,6 @@ func (c *Client) heard(req *jsonrpc.Request) {
 type watcher struct {
 	filter  Filter
 	changes chan Change
-}
-
-func (w *watcher) wants(ch Change) bool {
-	switch ch.Method {
-	case NotifyToolsChanged:
-		return w.filter.ToolsListChanged
-	case NotifyPromptsChanged:
-		return w.filter.PromptsListChanged
-	case NotifyResourcesChanged:
-		return w.filter.ResourcesListChanged
-	case NotifyResourceUpdated:
-		return slices.Contains(w.filter.ResourceSubscriptions, ch.URI)
-	case NotifyTask, NotifyTaskStatus:
-		return ch.Task != nil && slices.Contains(w.filter.TaskIDs, ch.Task.ID)
-	}
-	return false
 }
 
 // push hands a change over. One that finds no room is dropped: it says "look again", like all that wait before it.
@@ -129,7 +112,7 @@ func (c *Client) listenModern(ctx context.Context, f Filter, on func(Change) err
 			}
 			c.heard(req)
 			ch, ok := changeOf(req)
-			if !ok || !w.wants(ch) {
+			if !ok || !w.filter.wants(ch.Method, ch.URI, ch.Task) {
 				return nil // nobody asked for it
 			}
 			return on(ch)

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"slices"
+
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -79,4 +81,21 @@ type Filter struct {
 	ResourcesListChanged  bool     `json:"resourcesListChanged,omitzero"`
 	ResourceSubscriptions []string `json:"resourceSubscriptions,omitzero"` // URIs
 	TaskIDs               []string `json:"taskIds,omitzero"`               // of the tasks extension
+}
+
+// wants reports whether a notification is one of those that were asked for. uri and task are what it is about.
+func (f *Filter) wants(method, uri string, task *Task) bool {
+	switch method {
+	case NotifyToolsChanged:
+		return f.ToolsListChanged
+	case NotifyPromptsChanged:
+		return f.PromptsListChanged
+	case NotifyResourcesChanged:
+		return f.ResourcesListChanged
+	case NotifyResourceUpdated:
+		return slices.Contains(f.ResourceSubscriptions, uri)
+	case NotifyTask, NotifyTaskStatus:
+		return task != nil && slices.Contains(f.TaskIDs, task.ID)
+	}
+	return false
 }

@@ -119,23 +119,6 @@ type listener struct {
 	queue  noteQueue
 }
 
-// wants reports whether the client asked for messages like this.
-func (l *listener) wants(m note) bool {
-	switch m.method {
-	case NotifyToolsChanged:
-		return l.filter.ToolsListChanged
-	case NotifyPromptsChanged:
-		return l.filter.PromptsListChanged
-	case NotifyResourcesChanged:
-		return l.filter.ResourcesListChanged
-	case NotifyResourceUpdated:
-		return slices.Contains(l.filter.ResourceSubscriptions, m.uri)
-	case NotifyTask:
-		return m.task != nil && slices.Contains(l.filter.TaskIDs, m.task.ID)
-	}
-	return false
-}
-
 // tell hands a change to all who want to know.
 func (s *Server) tell(m note) {
 	s.mu.Lock()
@@ -144,7 +127,7 @@ func (s *Server) tell(m note) {
 		sessions = append(sessions, n)
 	}
 	for l := range s.listeners {
-		if l.wants(m) {
+		if l.filter.wants(m.method, m.uri, m.task) {
 			l.queue.push(m)
 		}
 	}
