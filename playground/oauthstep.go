@@ -434,6 +434,9 @@ func hiddenBody(body []byte, form bool) []byte {
 		}
 		return out.Bytes()
 	}
+	if len(body) == 0 {
+		return nil
+	}
 	d := documentOf(body)
 	if d == nil {
 		return []byte("(" + fmt.Sprint(len(body)) + " bytes that are no JSON object)") // it may hold anything
