@@ -59,7 +59,6 @@ func TestNestedCall(t *testing.T) {
 	p.key("t")
 	p.until("the timeline is not there", thing("tab", "Timeline")+`.ariaSelected === "true"`)
 	p.until("the call is not in the timeline", `/book-table/.test(eyes.text(eyes.first("region", "Wire")))`)
-	p.guideImage("timeline")
 	p.judgeBoth("timeline")
 	p.key("t")
 
@@ -158,6 +157,7 @@ func TestTimeline(t *testing.T) {
 	for _, want := range []string{"you to @table: tools/call book-table", "@table to you: elicitation/create", "@demo-tcp to you: countdown/tick", "you to @demo: batch, 3 members"} {
 		p.until("the sequence has no "+want, steps+".includes("+quoted(want)+")")
 	}
+	p.guideImage("timeline")
 	p.judgeBoth("many")
 
 	current := `document.querySelector(".tl[aria-current]")`
