@@ -3,6 +3,7 @@ package playground
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/da1ed7bb/parley"
@@ -224,6 +225,11 @@ func (p *Playground) apiSet(_ context.Context, in setParams) (targetResult, erro
 		header, err := headerOf(*in.Headers)
 		if err != nil {
 			return targetResult{}, err
+		}
+		for name, values := range header {
+			if was := t.Header[name]; len(was) > 0 && slices.Equal(values, []string{masked}) {
+				header[name] = was // the page has not seen it
+			}
 		}
 		t.Header = header
 	}

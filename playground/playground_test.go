@@ -316,6 +316,31 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// What the page may not see of a target's headers stays when the page sets the others.
+func TestTargetHeaders(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Clone()
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer server.Close()
+	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@s", Address: server.URL, Header: http.Header{"X-Api-Key": {"secret"}, "X-A": {"1"}}}}})
+	var out struct {
+		Target struct {
+			Headers jsonrpc.Raw    `json:"headers"`
+			Rest    map[string]any `json:",embed"`
+		} `json:"target"`
+	}
+	b.call("targets/set", obj{"target": "@s", "headers": []obj{{"name": "X-Api-Key", "value": "•••"}, {"name": "X-A", "value": "2"}}}, &out)
+	if string(out.Target.Headers) != `[{"name":"X-A","value":"2"},{"name":"X-Api-Key","value":"•••"}]` {
+		t.Errorf("the page sees %s", out.Target.Headers)
+	}
+	b.call("send", obj{"target": "@s", "text": "{}"}, nil)
+	if h := <-seen; h.Get("X-Api-Key") != "secret" || h.Get("X-A") != "2" {
+		t.Errorf("the server got %v", h)
+	}
+}
+
 // A server's question waits for a person, and the answer goes where it belongs: in an MCP session over HTTP, and on a socket.
 func TestQuestions(t *testing.T) {
 	web, tcp := services(t)

@@ -328,6 +328,9 @@ type peerView struct {
 	Version string `json:"version,omitzero"`
 }
 
+// masked stands for a value that the page does not get to see.
+const masked = "•••"
+
 func (t *target) viewLocked() targetView {
 	v := targetView{
 		Name: t.Name, Address: t.show(), Title: t.Title, About: t.About, Protocol: t.protocol(), From: t.From, Kind: t.kind(),
@@ -336,7 +339,7 @@ func (t *target) viewLocked() targetView {
 	for _, name := range slices.Sorted(mapsKeys(t.Header)) {
 		for _, value := range t.Header[name] {
 			if isSecretHeader(name) {
-				value = "•••"
+				value = masked
 			}
 			v.Headers = append(v.Headers, headerField{name, &value})
 		}
