@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -240,7 +239,7 @@ type inbox struct {
 
 // read hands over what an answer holds: its body, or the data of each event with the event's number, which is 0 if it has none.
 func (in *inbox) read(answer *http.Response, take func(data []byte, seq int64, event bool) error) error {
-	if mediaType(answer) == sse.ContentType && answer.StatusCode == http.StatusOK {
+	if sse.IsStream(answer) {
 		return in.stream(answer, take)
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, in.l.limit+1))
@@ -250,7 +249,7 @@ func (in *inbox) read(answer *http.Response, take func(data []byte, seq int64, e
 	case int64(len(body)) > in.l.limit:
 		return jsonrpc.ErrTooLarge
 	}
-	isJSON := strings.HasSuffix(mediaType(answer), "json") ||
+	isJSON := strings.HasSuffix(sse.MediaType(answer), "json") ||
 		answer.StatusCode == http.StatusOK && bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) // a2a-go 2.3.1 says text/plain with errors of 0.3
 	if answer.StatusCode >= 300 && !isJSON || !isJSON && len(body) > 0 {
 		answer.Body = io.NopCloser(bytes.NewReader(body))
@@ -264,11 +263,6 @@ func (in *inbox) read(answer *http.Response, take func(data []byte, seq int64, e
 		return e
 	}
 	return take(body, 0, false)
-}
-
-func mediaType(answer *http.Response) string {
-	t, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	return t
 }
 
 func (in *inbox) stream(answer *http.Response, take func(data []byte, seq int64, event bool) error) error {

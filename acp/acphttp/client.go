@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -351,10 +349,4 @@ func (c *call) code(status int, code acp.ErrorCode) int64 {
 		return jsonrpc.CodeBusy
 	}
 	return jsonrpc.CodeInternalError
-}
-
-// isEvents reports whether an answer is a stream.
-func isEvents(answer *http.Response) bool {
-	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	return (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) && kind == sse.ContentType
 }

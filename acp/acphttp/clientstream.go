@@ -26,7 +26,7 @@ func (c *call) stream(ctx context.Context, path string) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if !isEvents(answer) {
+	if sse.MediaType(answer) != sse.ContentType {
 		return fmt.Errorf("acphttp: %w: it is %.64q, not a stream", jsonrpc.ErrBadResponse, answer.Header.Get("Content-Type"))
 	}
 	t := &track{call: c, id: c.in.RunID, fresh: c.item.Method == acp.MethodRunsCreate}
@@ -177,7 +177,7 @@ func (c *call) subscribe(ctx context.Context, path string) error {
 	switch {
 	case answer.StatusCode == http.StatusNoContent:
 		return c.get(ctx, path)
-	case !isEvents(answer):
+	case sse.MediaType(answer) != sse.ContentType:
 		list, err := c.records(answer, t.last)
 		if err != nil {
 			return err

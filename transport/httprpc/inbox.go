@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -72,7 +71,7 @@ func (in *inbox) answered(answer *http.Response, err error) error {
 	if err != nil {
 		return err
 	}
-	if isStream(answer) {
+	if sse.IsStream(answer) {
 		return in.readStream(answer)
 	}
 	defer answer.Body.Close()
@@ -136,7 +135,7 @@ func (in *inbox) notified(answer *http.Response, err error) error {
 		drain(answer.Body)
 		return err
 	}
-	if isStream(answer) {
+	if sse.IsStream(answer) {
 		return nil // whatever it says, nobody waits for it
 	}
 	if !isJSON(answer) {
@@ -262,7 +261,7 @@ func (in *inbox) leave(body io.ReadCloser) {
 func (in *inbox) handOver(answer *http.Response) error {
 	defer answer.Body.Close()
 	switch {
-	case isStream(answer):
+	case sse.IsStream(answer):
 		events := sse.NewReader(answer.Body, in.client.limit)
 		for {
 			e, err := events.Next()
@@ -339,28 +338,12 @@ func readAll(r io.Reader, dst []byte, limit int64) ([]byte, error) {
 	}
 }
 
-func mediaType(answer *http.Response) string {
-	value := answer.Header.Get("Content-Type")
-	if value == "application/json" {
-		return value
-	}
-	kind, _, err := mime.ParseMediaType(value)
-	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
-		return ""
-	}
-	return kind
-}
-
-func isStream(answer *http.Response) bool {
-	return answer.StatusCode == http.StatusOK && mediaType(answer) == sse.ContentType
-}
-
 // isJSON takes the names under which JSON-RPC has been sent, and any that end in +json. A coded body is none.
 func isJSON(answer *http.Response) bool {
 	if coding := answer.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return false
 	}
-	switch kind := mediaType(answer); kind {
+	switch kind := sse.MediaType(answer); kind {
 	case "application/json", "application/json-rpc", "application/jsonrequest":
 		return answer.StatusCode != http.StatusNoContent
 	default:

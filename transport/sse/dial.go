@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"mime"
 	"net/http"
 	"net/url"
 	"sync"
@@ -120,11 +119,10 @@ func (t *clientSide) open(at *url.URL, limit int64) error {
 		return err
 	}
 	t.body = answer.Body
-	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	switch {
 	case answer.StatusCode != http.StatusOK:
 		return NewStatusError(answer)
-	case kind != ContentType:
+	case !IsStream(answer):
 		return fmt.Errorf("%w: it is %.64q, not an event stream", jsonrpc.ErrBadResponse, answer.Header.Get("Content-Type"))
 	}
 	t.events = NewReader(answer.Body, limit)

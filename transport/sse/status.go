@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -14,6 +15,24 @@ var (
 	ErrUnauthorized = errors.New("the server wants other credentials") // 401
 	ErrForbidden    = errors.New("the server forbids this")            // 403
 )
+
+// MediaType returns what an answer is, in lower case and without parameters; "" if its Content-Type says nothing that can be read.
+func MediaType(answer *http.Response) string {
+	value := answer.Header.Get("Content-Type")
+	if value == "application/json" {
+		return value // most of them
+	}
+	kind, _, err := mime.ParseMediaType(value)
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return ""
+	}
+	return kind
+}
+
+// IsStream reports whether an answer is an event stream.
+func IsStream(answer *http.Response) bool {
+	return answer.StatusCode == http.StatusOK && MediaType(answer) == ContentType
+}
 
 // A StatusError is an HTTP answer that is no JSON-RPC answer: what stands before the server said no.
 type StatusError struct {

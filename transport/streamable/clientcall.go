@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"mime"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -216,7 +215,7 @@ func (k *clientCall) notified(answer *http.Response, err error) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 == 2 {
-		if !clientIsStream(answer) { // whatever it says, nobody waits for it
+		if !sse.IsStream(answer) { // whatever it says, nobody waits for it
 			clientDrain(answer.Body)
 		}
 		return nil
@@ -235,7 +234,7 @@ func (k *clientCall) receive(answer *http.Response, err error) error {
 			return err
 		}
 	}
-	if clientIsStream(answer) {
+	if sse.IsStream(answer) {
 		return k.readStreams(answer)
 	}
 	defer answer.Body.Close()
@@ -383,23 +382,11 @@ func clientReadAll(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-func clientMedia(answer *http.Response) string {
-	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
-		return ""
-	}
-	return kind
-}
-
-func clientIsStream(answer *http.Response) bool {
-	return answer.StatusCode == http.StatusOK && clientMedia(answer) == sse.ContentType
-}
-
 // clientIsJSON takes any type that ends in json. A coded body is none.
 func clientIsJSON(answer *http.Response) bool {
 	if coding := answer.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return false
 	}
-	kind := clientMedia(answer)
+	kind := sse.MediaType(answer)
 	return strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json")
 }

@@ -167,7 +167,7 @@ func (c *Client) get(ctx context.Context, session, last string) (*http.Response,
 		return nil, err
 	}
 	switch {
-	case clientIsStream(answer):
+	case sse.IsStream(answer):
 		return answer, nil
 	case answer.StatusCode/100 == 2:
 		err = fmt.Errorf("%w: HTTP %d and %.64q, no event stream", jsonrpc.ErrBadResponse, answer.StatusCode, answer.Header.Get("Content-Type"))
