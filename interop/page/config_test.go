@@ -29,7 +29,7 @@ func TestPasteConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PARLEY_TEST_PRIVATE", "a-private-value")
+	t.Setenv("PLACES_KEY", "a-private-value")
 	mark := filepath.Join(t.TempDir(), "started")
 	program := `"command":"sh","args":["-c",` + asJSON("touch "+mark) + `]`
 	u := start(t)
@@ -39,7 +39,7 @@ func TestPasteConfig(t *testing.T) {
   "mcpServers": {
     "tables": {"url": "http://` + demo.Host + `/mcp", "headers": {"Authorization": "Bearer hidden-token-1"}},
     "files": {` + program + `, "env": {"API_KEY": "hidden-key-2"}},
-    "guess": {"url": "http://` + demo.Host + `/${PARLEY_TEST_PRIVATE}"},
+    "guess": {"url": "http://` + demo.Host + `/${PLACES_KEY}"},
   },
 }`)
 	p.says("files is a program, start it yourself: parley up -c mcp.json")
