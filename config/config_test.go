@@ -148,6 +148,7 @@ func TestProblems(t *testing.T) {
 		{"twice", "a.json", `{"servers":{"n":{"command":"a"},"n":{"command":"b"}}}`, `1:33: "n" is there twice`},
 		{"twice in two tables", "a.json", `{"servers":{"n":{"command":"a"}},"mcpServers":{"n":{"command":"b"}}}`, "a server of this name already"},
 		{"a wrong url", "a.json", `{"servers":{"n":{"url":"nonsense"}}}`, "is no address"},
+		{"a url of another kind", "a.json", `{"servers":{"n":{"url":"htp://h/"}}}`, "begins with \"htp:\"; it can be http, https"},
 		{"a url that starts something", "a.json", `{"servers":{"n":{"url":"stdio:"}}}`, "leads to a program"},
 		{"args is a text", "a.json", `{"servers":{"n":{"command":"a","args":"b"}}}`, "1:39: servers.n.args: is a text; a list is wanted"},
 		{"a header of two lines", "a.json", `{"servers":{"n":{"url":"http://h/","headers":{"A":"b\nc"}}}}`, "servers.n.headers.A: is no header"},

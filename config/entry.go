@@ -28,6 +28,9 @@ var tables = []struct{ name, protocol string }{
 	{"servers", ""}, {"mcpServers", MCP}, {"context_servers", MCP}, {"mcp", MCP}, {"mcp_servers", MCP}, {"agent_servers", Editor},
 }
 
+// schemes are those of addresses that can be reached.
+var schemes = []string{"http", "https", "sse+http", "sse+https", "ws", "wss", "tcp", "tls", "unix"}
+
 // known are the members of an entry of parley.yaml.
 var known = []string{"url", "command", "args", "env", "envFile", "cwd", "headers", "protocol", "type", "framing", "title", "description", "disabled"}
 
@@ -366,6 +369,8 @@ func (f *field) address(e *Entry) {
 	switch {
 	case err != nil:
 		at.fail("is no address that can be reached")
+	case !slices.Contains(schemes, t.Scheme) && len(t.Argv) == 0 && t.Scheme != "exec" && t.Scheme != "stdio":
+		at.fail("begins with %q; it can be %s", t.Scheme+":", strings.Join(schemes, ", "))
 	case t.Scheme == "exec" || t.Scheme == "stdio" || len(t.Argv) > 0:
 		at.fail("leads to a program; that is command and args")
 	}

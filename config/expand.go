@@ -91,7 +91,7 @@ func (f *field) variable(inside string, secret bool) string {
 		if !slices.Contains(f.e.Missing, shown) {
 			f.e.Missing = append(f.e.Missing, shown)
 		}
-		return ""
+		return "${" + inside + "}" // for people; the entry cannot be used
 	}
 	if (secret || isSecret(shown)) && len(value) >= minSecret {
 		f.e.Secrets = append(f.e.Secrets, value)

@@ -108,7 +108,7 @@ func NewServer(log *capture.Log, dir capture.Dir) (*Server, error) {
 		}
 	}
 	if len(s.calls) == 0 {
-		return nil, errors.New("replay: the session has no messages to answer")
+		return nil, errors.New("replay: no calls were recorded in this session")
 	}
 	return s, nil
 }

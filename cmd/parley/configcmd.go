@@ -56,7 +56,7 @@ func (a *app) configCheck(names []string) error {
 	for _, name := range names {
 		file, err := config.Read(name, nil)
 		if err != nil {
-			return usagef("%v", err)
+			return usagef("%s: %v", name, bareReason(err))
 		}
 		if err := a.printServers(file); err != nil {
 			return err
@@ -92,7 +92,11 @@ func (a *app) printServers(file *config.File) error {
 }
 
 func (a *app) configFound() error {
-	for _, f := range config.Detect(config.Places{}, nil) {
+	found := config.Detect(config.Places{}, nil)
+	if len(found) == 0 {
+		fmt.Fprintln(a.stderr, "parley: no file of an MCP client is in its usual place here")
+	}
+	for _, f := range found {
 		if _, err := fmt.Fprintf(a.stdout, "%s\t%s\t%d servers, %d problems\n", f.Client, f.Shown, len(f.Entries), len(f.Problems)); err != nil {
 			return err
 		}

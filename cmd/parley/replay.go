@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/da1ed7bb/parley/capture"
@@ -41,7 +42,15 @@ func (a *app) replayCommand() *cobra.Command {
 
 As a server, a request gets what the recorded one with the same method and params got; messages about it come before. As a
 client, requests go out one after the other; what the server asks is answered as it was.`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: func(_ *cobra.Command, words []string) error {
+			switch {
+			case len(words) == 0:
+				return usagef("which session? parley replay FILE; parley tap --record FILE makes one")
+			case len(words) > 2:
+				return usagef("parley replay takes a file and a target, and not %q", cut(words[2], 60))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, words []string) error { return a.replay(cmd.Context(), flags, words) },
 	}
 	f := cmd.Flags()
@@ -62,7 +71,7 @@ client, requests go out one after the other; what the server asks is answered as
 func (a *app) replay(ctx context.Context, flags replayFlags, words []string) error {
 	log, err := capture.Open(words[0], lens.Judges()...)
 	if err != nil {
-		return usagef("%v", err)
+		return usagef("%s: %s", words[0], strings.TrimPrefix(bareReason(err).Error(), "capture: "))
 	}
 	if err := log.Err(); err != nil {
 		fmt.Fprintf(a.stderr, "parley: %s: %v\n", words[0], err)
@@ -125,7 +134,7 @@ func (a *app) replayExport(flags replayFlags, log *capture.Log) error {
 func (a *app) replayServer(ctx context.Context, flags replayFlags, log *capture.Log) error {
 	server, err := replay.NewServer(log, capture.Out)
 	if err != nil {
-		return err
+		return usagef("%s", strings.TrimPrefix(err.Error(), "replay: "))
 	}
 	report := &reporter{w: a.stderr}
 	server.Strict, server.Pace, server.Report = flags.strict, flags.pace, report.report
@@ -154,7 +163,7 @@ func (a *app) replayServer(ctx context.Context, flags replayFlags, log *capture.
 func (a *app) replayClient(ctx context.Context, flags replayFlags, log *capture.Log, words []string) error {
 	asking, err := replay.NewServer(log, capture.Out)
 	if err != nil {
-		return err
+		return usagef("%s", strings.TrimPrefix(err.Error(), "replay: "))
 	}
 	flags.reach.tokenFile = flags.tokenFile
 	target, _, err := a.target(flags.reach, words, true)

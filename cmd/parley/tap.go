@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -182,9 +183,17 @@ func (a *app) recorder(file string, hide hideFlags) (*capture.Recorder, error) {
 	}
 	rec, err := capture.New(&capture.Options{File: file, Redact: redaction, Judges: lens.Judges()})
 	if err != nil {
-		return nil, usagef("%v", err)
+		return nil, recordError(file, err)
 	}
 	return rec, nil
+}
+
+// recordError says why nothing can be recorded.
+func recordError(file string, err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); ok && file != "" {
+		return usagef("--record %s: %v", file, bareReason(err))
+	}
+	return usagef("%s", strings.TrimPrefix(err.Error(), "capture: "))
 }
 
 // child is the tap between the host and a server on stdio.

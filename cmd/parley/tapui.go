@@ -40,7 +40,7 @@ func (t *tapping) page(ctx context.Context) (*capture.Recorder, func() error, er
 	page, err := playground.New(o)
 	if err != nil {
 		_ = bound.Close() // err says why
-		return nil, nil, usagef("%v", err)
+		return nil, nil, recordError(t.flags.record, err)
 	}
 	fmt.Fprintf(a.stderr, "parley: what passes is shown at http://%s/#token=%s\n", bound.Addr(), page.Token())
 

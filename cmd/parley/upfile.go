@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,17 +45,29 @@ func (a *app) upFile(path string) (*upFile, error) {
 	}
 	file, err := config.Read(path, nil)
 	if err != nil {
-		return nil, usagef("-c: %v", err)
+		return nil, usagef("-c %s: %v", path, bareReason(err))
+	}
+	if len(file.Entries) == 0 {
+		reason := "there are no servers in it"
+		if len(file.Problems) > 0 {
+			reason = visible(file.Problems[0].String(), 1000)
+		}
+		return nil, usagef("-c %s: %s", path, reason)
 	}
 	for _, p := range file.Problems {
 		f.say(path + ":" + p.String())
 	}
-	if len(file.Entries) == 0 {
-		return nil, usagef("-c %s: there are no servers in it", path)
-	}
 	f.text, _ = os.ReadFile(path) // it was just read
 	f.approve(file)
 	return f, nil
+}
+
+// bareReason is why a file could not be read, without its name, which stands before it.
+func bareReason(err error) error {
+	if where, ok := errors.AsType[*fs.PathError](err); ok {
+		return where.Err
+	}
+	return err
 }
 
 // approve lets the programs of file run.
