@@ -298,6 +298,27 @@ func TestHeadersOfAMessage(t *testing.T) {
 	}
 	p.judgeBoth("headers")
 
+	// What goes with every message to the target is set here too.
+	p.click("button", "Header")
+	p.fill("textbox", "Target header name", "X-Team")
+	p.fill("textbox", "Target header value", "blue")
+	p.key("Tab")
+	for end := time.Now().Add(patience); !bytes.Contains(u.call(t, "targets/list", map[string]any{}), []byte("X-Team")); {
+		if time.Now().After(end) {
+			t.Fatal("the target does not have its header")
+		}
+	}
+	p.click("button", "Remove header Content-Type")
+	p.click("button", "/^Send/")
+	select {
+	case h := <-seen:
+		if h.Get("X-Team") != "blue" || h.Get("X-Mine") != "one" || h.Get("Content-Type") != "application/json" {
+			t.Errorf("with a header of the target the server got %v", h)
+		}
+	case <-time.After(patience):
+		t.Fatal("nothing was sent")
+	}
+
 	// Sent again, it has them again.
 	p.click("button", "/^Resend/")
 	select {
