@@ -91,13 +91,21 @@ func (a *app) printServers(file *config.File) error {
 	return nil
 }
 
+// countOf is how many there are: "1 server", "2 servers".
+func countOf(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 func (a *app) configFound() error {
 	found := config.Detect(config.Places{}, nil)
 	if len(found) == 0 {
 		fmt.Fprintln(a.stderr, "parley: no file of an MCP client is in its usual place here")
 	}
 	for _, f := range found {
-		if _, err := fmt.Fprintf(a.stdout, "%s\t%s\t%d servers, %d problems\n", f.Client, f.Shown, len(f.Entries), len(f.Problems)); err != nil {
+		if _, err := fmt.Fprintf(a.stdout, "%s\t%s\t%s, %s\n", f.Client, f.Shown, countOf(len(f.Entries), "server"), countOf(len(f.Problems), "problem")); err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"time"
 
@@ -71,7 +73,7 @@ client, requests go out one after the other; what the server asks is answered as
 func (a *app) replay(ctx context.Context, flags replayFlags, words []string) error {
 	log, err := capture.Open(words[0], lens.Judges()...)
 	if err != nil {
-		return usagef("%s: %s", words[0], strings.TrimPrefix(bareReason(err).Error(), "capture: "))
+		return usagef("%s: %s", words[0], strings.ReplaceAll(bareReason(err).Error(), "capture: ", ""))
 	}
 	if err := log.Err(); err != nil {
 		fmt.Fprintf(a.stderr, "parley: %s: %v\n", words[0], err)
@@ -202,6 +204,9 @@ func (a *app) replayClient(ctx context.Context, flags replayFlags, log *capture.
 	})
 	if closing := client.Close(); err == nil {
 		err = closing
+	}
+	if _, unreached := errors.AsType[*url.Error](err); unreached {
+		err = &dialError{target, err}
 	}
 	if err != nil {
 		return err
