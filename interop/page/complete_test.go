@@ -52,6 +52,7 @@ func TestCompleteATool(t *testing.T) {
 	p.chosen("arguments")
 	p.endsWith(`{"name": "book-table", "arguments": {}}`)
 	p.until("the arguments of the tool are not proposed, with their types", `((e) => e && /^restaurant.*string, required/.test(eyes.clean(eyes.text(e))))(eyes.all("option")[0])`)
+	p.guideImage("complete")
 	p.judgeBoth("complete")
 	p.chosen("restaurant")
 	p.write("Zur Linde")

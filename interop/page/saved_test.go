@@ -65,6 +65,7 @@ func TestSavedCall(t *testing.T) {
 	p.click("button", "/^Send/")
 	p.says("failed")
 	p.says("it is 77")
+	p.guideImage("saved")
 	p.judgeBoth("saved-failed")
 	p.as(phone)
 	p.shot("saved-failed")
