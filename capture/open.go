@@ -125,13 +125,14 @@ func (r *reading) lineLocked() (more bool, err error) {
 		}
 		text = r.long
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	ended := errors.Is(err, io.EOF)
+	if err != nil && !ended {
 		return false, fmt.Errorf("capture: %w", err)
 	}
-	if len(text) == 0 && err != nil {
+	if ended && len(text) == 0 {
 		return false, nil
 	}
-	more = err == nil
+	more = !ended
 	at := r.offset
 	r.offset += int64(len(text))
 	r.number++

@@ -132,6 +132,7 @@ func FuzzHead(f *testing.F) {
 				if err != nil {
 					t.Fatalf("%q is read as %+v; net/http says %v", text, h, err)
 				}
+				_ = resp.Body.Close() // nothing of it is there
 				fields, length, coding, what = resp.Header, resp.ContentLength, resp.TransferEncoding, fmt.Sprint(resp.StatusCode)
 				if resp.StatusCode < 200 || resp.StatusCode == 204 || resp.StatusCode == 304 {
 					length, coding = h.length, nil // whose body is none, whatever the head says
