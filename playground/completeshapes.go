@@ -168,7 +168,7 @@ func (s *shape) names() []string {
 
 // skeleton is how the value of a member begins, and where the cursor goes in it.
 func (s schema) skeleton() (value string, caret int) {
-	k, s, ok := s.keys(0)
+	k, _, ok := s.keys(0)
 	types := typesOf(k.Type)
 	switch {
 	case !ok:

@@ -142,7 +142,7 @@ function visit(place) {
   if (app.sel && log().nodes.has(app.sel)) log().reveal(app.sel);
   if (place.get("draft")) {
     try {
-      newDraft({ text: new TextDecoder().decode(Uint8Array.from(atob(place.get("draft").replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0))) });
+      newDraft({ text: new TextDecoder().decode(Uint8Array.from(atob(place.get("draft").replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0))), more: { fixed: true } });
     } catch {
       tell("The draft of this link cannot be read.");
     }
@@ -225,7 +225,7 @@ export function takeRows(p) {
 function taken(name, id) {
   if (id < (used[name] ?? 0)) return;
   used[name] = id + 1;
-  for (const d of app.drafts) if (d.auto && d.target === name) setAuto(d);
+  for (const d of app.drafts) if (counts(d) && d.target === name) setAuto(d);
 }
 
 const mine = new Set(); // calls of this page that wait
@@ -469,6 +469,9 @@ export function wireText(d) {
   return { text, size: json.size(text) };
 }
 
+// counts reports whether the id of a draft counts on by itself. That of a link is sent once as it stands there.
+export const counts = (d) => d.auto && !(d.fixed && !d.last);
+
 // setAuto puts the next id into a draft whose id counts on by itself.
 export function setAuto(d) {
   const { root } = json.parse(d.text);
@@ -521,7 +524,7 @@ export async function send(d = draft()) {
     app.sel = at;
   } else if (wasNewest && app.sel === was) app.sel = r.ref;
   if (app.start) app.start = false;
-  app.sheet = false; // on a phone: what comes of it is on the wire
+  if (!d.checks.length) app.sheet = false; // on a phone: what comes of it is on the wire
   return r;
 }
 
@@ -772,6 +775,8 @@ export async function openSaved(c) {
   await loadSaved(); // it may have been changed in its file
   c = app.saved.find((x) => x.name === c.name) ?? c;
   app.target = target(c.target) ? c.target : app.target;
+  app.drawer = false;
+  app.sheet = true;
   const variables = Object.entries(c.variables ?? {}).map(([name, value]) => ({ name, value }));
   const checks = (c.asserts ?? []).map((a) => ({ path: a.path, is: a.is, value: calls.valueText(a.raw) }));
   const { root } = json.parse(c.text, variables.map((v) => v.name));
