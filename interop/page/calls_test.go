@@ -123,7 +123,9 @@ func TestCancel(t *testing.T) {
 	p.see("region", "Composer")
 	p.row("rpc.discover .*-32601")
 	p.key("Ctrl+Enter")
-	p.click("button", "Cancel")
+	p.row("sleep .*waiting")
+	p.key("Alt+3")
+	p.key("x")
 	server.gets(t, []byte(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"long"}}`+"\n"))
 	p.row("sleep .*\"long\"")
 }
