@@ -112,3 +112,12 @@ function hangs(next, rows) {
   for (let up = next.parent, n = 0; up; up = rows.get(up)?.parent) if (up === next.ref || ++n > 50) return false;
   return true;
 }
+
+test("two rows that change places do not hang the page", () => {
+  const l = new Log("live");
+  const row = (ref, parent) => ({ ref, kind: "request", dir: "in", time: "2026-11-20T12:00:00Z", ...(parent ? { parent } : {}) });
+  l.merge([row("1"), row("2", "1")]);
+  l.merge([row("1", "2"), row("2")]);
+  assert.equal(l.nodes.get("1").up, l.nodes.get("2"));
+  assert.deepEqual(l.roots.map((n) => n.row.ref), ["2"]);
+});

@@ -82,7 +82,7 @@ export class Log {
       if (up.kids === none) up.kids = [node];
       else insert(up.kids, node);
       let top = up;
-      while (top.up) top = top.up;
+      while (top.up && top.up !== node) top = top.up; // two that change places come one after the other
       if (!this.stale && this.isOpen(top)) this.stale = true;
     } else if (this.orphans.has(parent)) insert(this.orphans.get(parent), node);
     else this.orphans.set(parent, [node]);
