@@ -32,6 +32,8 @@ func (p *Playground) ensure(ctx context.Context, name string) (*link, error) {
 	return p.openTarget(ctx, t, openOptions{})
 }
 
+var errEnding = unavailable("parley is ending")
+
 // openTarget opens a target anew.
 func (p *Playground) openTarget(ctx context.Context, t *target, o openOptions) (*link, error) {
 	p.mu.Lock()
@@ -39,7 +41,7 @@ func (p *Playground) openTarget(ctx context.Context, t *target, o openOptions) (
 	switch {
 	case p.closed:
 		p.mu.Unlock()
-		return nil, jsonrpc.ErrClosed
+		return nil, errEnding
 	case p.targets[spec.Name] != t:
 		p.mu.Unlock()
 		return nil, badParam("/target", "%s is no longer there", spec.Name)
@@ -76,8 +78,11 @@ func (p *Playground) openTarget(ctx context.Context, t *target, o openOptions) (
 		if l != nil {
 			p.running.Go(l.close) // it was made for nobody
 		}
-		if err == nil {
-			err = jsonrpc.ErrClosed
+		switch {
+		case p.closed:
+			err = errEnding
+		case err == nil:
+			err = unavailable("%s has changed in the file meanwhile; open it again", spec.Name)
 		}
 		t.state, t.why = stateLost, sentence(err)
 		p.tellLocked()
