@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/da1ed7bb/parley/a2a"
@@ -173,7 +174,8 @@ func paramsSchema(doc *openrpc.Document, m *openrpc.Method, params []openrpc.Con
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	if n := len(params); n > 0 && string(params[n-1].Extra[openrpc.Variadic]) == "true" {
+	more := func(x openrpc.ExamplePairing) bool { return len(x.Params) > len(params) }
+	if n := len(params); n > 0 && (string(params[n-1].Extra[openrpc.Variadic]) == "true" || slices.ContainsFunc(m.Examples, more)) {
 		schema["x-variadic"] = true // the last takes all values that follow
 	}
 	if m.ParamStructure != "" {
