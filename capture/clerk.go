@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -18,13 +17,15 @@ type clerk struct {
 	disk      *disk
 	maxMemory int64
 	base      time.Time
+	rows      []Row // of a block, kept for the next
 }
 
 // take makes lines and rows of events.
 func (c *clerk) take(events []Event) {
 	for len(events) > 0 {
 		var b block
-		var rows [][]Row
+		b.lines = make([]byte, 0, min(300*len(events), blockBytes+4<<10))
+		rows := c.rows[:0]
 		lost := int64(0)
 		n := 0
 		for n < len(events) && len(b.lines) < blockBytes {
@@ -39,26 +40,26 @@ func (c *clerk) take(events []Event) {
 				lost += int64(e.Size)
 			}
 			b.lines = AppendLine(b.lines, e)
-			rows = append(rows, slices.Clone(c.book.Add(e)))
+			rows = append(rows, c.book.Add(e)...)
 			n++
 		}
 		b.first, b.last, b.size = events[0].Seq, events[n-1].Seq, len(b.lines)
 		events = events[n:]
 		err := c.disk.write(&b)
 		c.publish(&b, rows, lost, err)
+		clear(rows) // what they point to is the log's
+		c.rows = rows
 	}
 }
 
-func (c *clerk) publish(b *block, rows [][]Row, lost int64, err error) {
+func (c *clerk) publish(b *block, rows []Row, lost int64, err error) {
 	l := c.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil && len(l.faults) < 8 {
 		l.faults = append(l.faults, err)
 	}
-	for _, r := range rows {
-		l.mergeLocked(r)
-	}
+	l.mergeLocked(rows)
 	l.lost += lost
 	l.last = b.last
 	c.addLocked(b)
