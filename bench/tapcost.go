@@ -324,6 +324,7 @@ func tapChild(argv []string, in, out *os.File) error {
 // A fareResult is what a way cost.
 type fareResult struct {
 	p50, cpu, cpu50, rate      float64 // ns; ns; ns; calls a second
+	added                      float64 // ns of the p50: the median of the turns' differences
 	p50Ratio, cpuRatio, toRate float64 // against its base: the median of the turns' ratios
 }
 
@@ -374,7 +375,14 @@ func (t fareTable) measure(rounds, calls int) ([]fareResult, error) {
 	for i := range results {
 		p50, cpu := func(x turn) float64 { return x.p50 }, func(x turn) float64 { return x.cpu }
 		rate := func(x turn) float64 { return x.rate }
-		results[i] = fareResult{of(i, p50), of(i, cpu), of(i, func(x turn) float64 { return x.cpu50 }), of(i, rate), against(i, p50), against(i, cpu), against(i, rate)}
+		var added []float64
+		for round, x := range turns[i] {
+			added = append(added, x.p50-turns[t.fares[i].base][round].p50)
+		}
+		results[i] = fareResult{
+			of(i, p50), of(i, cpu), of(i, func(x turn) float64 { return x.cpu50 }), of(i, rate), median(added),
+			against(i, p50), against(i, cpu), against(i, rate),
+		}
 	}
 	return results, nil
 }
@@ -428,7 +436,7 @@ func tapCost(w io.Writer, rounds, calls int) error {
 			base := t.fares[i].base
 			added, x, xCPU, xRate := "", "", "", ""
 			if i != base {
-				added = fmt.Sprintf("%+.2f us", (r.p50-results[base].p50)/1000)
+				added = fmt.Sprintf("%+.2f us", r.added/1000)
 				x, xCPU, xRate = fmt.Sprintf("%.2f", r.p50Ratio), fmt.Sprintf("%.2f", r.cpuRatio), fmt.Sprintf("%.2f", r.toRate)
 			}
 			fmt.Fprintf(w, "| %s | %s | %.1f us | %s | %s | %.1f us | %s | %.0f | %s | %.1f us |\n", t.carrier, t.fares[i].name, r.p50/1000, added, x, r.cpu/1000, xCPU, r.rate, xRate, r.cpu50/1000)
