@@ -33,6 +33,7 @@ type agentLink struct {
 	*agent.Client
 	wire *capture.Wire
 	idle func()
+	ends bool // conversations end with it: it is a program of its own
 }
 
 func (l *agentLink) close() {
@@ -122,7 +123,7 @@ func (p *Playground) dialAgentStream(ctx context.Context, l *agentLink, spec *Ta
 			return err
 		}
 		p.options.Log(spec.Name + " started (pid " + strconv.Itoa(child.PID()) + "): " + spec.show())
-		t = child
+		t, l.ends = child, true
 	} else {
 		dialer := parley.Dialer{TLS: p.options.TLS, Header: spec.Header, Token: spec.Token, MaxMessage: maxMessage}
 		if t, err = dialer.Open(ctx, where); err != nil {
@@ -307,6 +308,9 @@ func (p *Playground) agentsRun(ctx context.Context, page jsonrpc.Peer, in agentP
 	if in.Run == "" {
 		request.Input = agent.Prompt(in.Text)
 	}
+	if l.ends {
+		request.Session = ""
+	}
 	going, give := context.WithCancelCause(ctx)
 	defer give(nil)
 	run := &agentRun{page: page, ctx: ctx, cancel: give, later: in.Later}
@@ -322,6 +326,9 @@ func (p *Playground) agentsRun(ctx context.Context, page jsonrpc.Peer, in agentP
 	if r != nil {
 		end.State, end.Text, end.Run, end.Session, end.Question, end.Why = r.State, r.String(), r.ID, r.Session, r.Question, r.Text
 		end.Output = append(end.Output, r.Output...)
+	}
+	if l.ends {
+		end.Session = ""
 	}
 	switch failure, failed := errors.AsType[*agent.Failure](err); {
 	case errors.Is(context.Cause(going), agent.ErrCancelled) && (err == nil || r == nil || r.State == agent.Cancelled):

@@ -77,7 +77,7 @@ func (t *recorded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if media == sse.ContentType {
 		answer.Body = newStreamTap(x, answer.Body)
 	} else {
-		answer.Body = &bodyTap{body: answer.Body, x: x, json: isJSON(media)}
+		answer.Body = &bodyTap{body: answer.Body, x: x, json: isJSON(media) && r.Method == http.MethodPost} // what is only fetched is a document: an agent's card
 	}
 	return answer, nil
 }
