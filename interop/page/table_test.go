@@ -1,0 +1,23 @@
+package page
+
+import "testing"
+
+// The first click on the demo's tool works as it stands: what is composed fits its schema. An answer that does not fit the question's form gets an error
+// that says what is wrong with it.
+func TestFirstClickOnBookTable(t *testing.T) {
+	u := start(t)
+	p := u.page(t, desk, "target=@table")
+	p.clickOn(`eyes.all("button").find((e) => /^\d+ tools$/.test(eyes.name(e)))`)
+	p.see("region", "Composer")
+	p.key("Ctrl+k")
+	p.write("book-table")
+	p.until("the tool is not found", `/book-table/.test(eyes.text(eyes.first("listbox", "Results")))`)
+	p.key("Enter")
+	p.until("the examples of the schema are not in the draft", `/"restaurant": ?"Zur Linde"/.test(eyes.bytes()) && /"guests": ?4/.test(eyes.bytes())`)
+	p.key("Ctrl+Enter")
+	p.row("elicitation")
+	p.see("button", "/1 question/")
+	p.click("button", "/^Accept/") // without a name
+	p.until("what is wrong is not told", `eyes.rows().some((r) => /tool error/.test(r.text) && /the answer does not fit the form: name: minLength/.test(r.text))`)
+	p.shot("misfit")
+}
