@@ -22,7 +22,7 @@ const byHand = `// The table of Friday.
     ],
     "name": "book a table",
     "owner": {"team": ["a", "b"]},
-    "target": "@table",
+    "target": "\u0040table",
     "variables": {
         "restaurant": "Zur Linde", // the nearest
         "guests": 4
@@ -67,7 +67,7 @@ func TestSavedByHand(t *testing.T) {
 		return list.Calls[0], string(text)
 	}
 	s, _ := read()
-	if s.Variables["guests"] != "4" || s.Asserts[1].Raw != "9007199254740993" || filepath.Base(s.File) != "friday.call.json" {
+	if s.Variables["guests"] != "4" || s.Target != "@table" || s.Asserts[1].Raw != "9007199254740993" || filepath.Base(s.File) != "friday.call.json" {
 		t.Errorf("it is read as %+v", s)
 	}
 	save := func(change func(*savedParams)) string {
