@@ -185,85 +185,143 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 
 // ParseLine reads one line of a session file, without the header. Members that it does not know are ignored; a line without
 // a kind is a message, as older traces have it. The Event's Data may point into text.
-func ParseLine(text []byte) (Event, error) {
-	if e, ok := parseMessage(text); ok {
+func ParseLine(text []byte) (Event, error) { return parseLine(text, nil) }
+
+// parseLine is ParseLine with headers that were read before, by their text: Events share them.
+func parseLine(text []byte, headers map[string]http.Header) (Event, error) {
+	if e, ok := parseUsual(text, headers); ok {
 		return e, nil
 	}
 	return parseAny(text)
 }
 
-// parseMessage reads a line of a message as AppendLine writes it, member after member. That is most of a session, and takes a tenth of
-// the time. All that looks different is left to parseAny.
-func parseMessage(text []byte) (e Event, ok bool) {
-	rest := text
-	word := func(w string) bool {
-		if len(rest) < len(w) || string(rest[:len(w)]) != w {
-			return false
-		}
-		rest = rest[len(w):]
-		return true
+// maxHeaders bounds the headers that are remembered while a file is read: most are the same, time and again.
+const maxHeaders = 256
+
+// A cutter takes a line apart from its begin.
+type cutter struct {
+	rest []byte
+	bad  bool // the line is not as AppendLine writes it
+}
+
+// word cuts w off, if it is next.
+func (c *cutter) word(w string) bool {
+	if len(c.rest) < len(w) || string(c.rest[:len(w)]) != w {
+		return false
 	}
-	number := func() (n int64) {
-		i := 0
-		for ; i < len(rest) && i < 16 && '0' <= rest[i] && rest[i] <= '9'; i++ {
-			n = 10*n + int64(rest[i]-'0')
-		}
-		ok = ok && i > 0 && i < 16 && (rest[0] != '0' || i == 1)
-		rest = rest[i:]
-		return n
+	c.rest = c.rest[len(w):]
+	return true
+}
+
+// number cuts digits off; more than fifteen are for others.
+func (c *cutter) number() (n int64) {
+	i := 0
+	for ; i < len(c.rest) && i < 16 && '0' <= c.rest[i] && c.rest[i] <= '9'; i++ {
+		n = 10*n + int64(c.rest[i]-'0')
 	}
-	str := func() string { // up to the quote
-		i := bytes.IndexByte(rest, '"')
-		if i < 0 {
-			ok = false
-			return ""
-		}
-		s := string(rest[:i])
-		rest = rest[i+1:]
-		ok = ok && isPlain(s)
-		return s
+	c.bad = c.bad || i == 0 || i == 16 || c.rest[0] == '0' && i > 1
+	c.rest = c.rest[i:]
+	return n
+}
+
+// text cuts off what stands before the next quote, and the quote.
+func (c *cutter) text() string {
+	i := bytes.IndexByte(c.rest, '"')
+	if i < 0 {
+		c.bad = true
+		return ""
 	}
-	if !word(`{"seq":`) {
+	s := string(c.rest[:i])
+	c.rest = c.rest[i+1:]
+	c.bad = c.bad || !isPlain(s)
+	return s
+}
+
+// last cuts off the value that stands before the end of the line. There is no other member behind it, since it is one value.
+func (c *cutter) last() jsonrpc.Raw {
+	if len(c.rest) == 0 || c.rest[len(c.rest)-1] != '}' {
+		c.bad = true
+		return nil
+	}
+	value, err := jsonrpc.ParseRaw(c.rest[:len(c.rest)-1])
+	c.bad = c.bad || err != nil
+	c.rest = c.rest[len(c.rest)-1:]
+	return value
+}
+
+// parseUsual reads a line of a message or of an HTTP exchange as AppendLine writes it, member after member. That is most of a session, and takes
+// a tenth of the time. All that looks different is left to parseAny.
+func parseUsual(text []byte, headers map[string]http.Header) (e Event, ok bool) {
+	c := cutter{rest: text}
+	if !c.word(`{"seq":`) {
 		return e, false
 	}
-	ok = true
-	e.Kind, e.Seq = KindMessage, number()
-	if !word(`,"time":"`) {
+	e.Seq = c.number()
+	if !c.word(`,"time":"`) {
 		return e, false
 	}
-	at, err := time.Parse(time.RFC3339Nano, str())
-	if err != nil || !word(`,"kind":"message"`) {
-		return e, false
-	}
-	e.Time = at
-	if word(`,"dir":"out"`) {
-		e.Dir = Out
-	} else if word(`,"dir":"in"`) {
-		e.Dir = In
-	}
-	if word(`,"conn":`) {
-		e.Conn = number()
-	}
-	if word(`,"http":`) {
-		e.Exchange = number()
-	}
-	if word(`,"event":"`) {
-		e.EventID = str()
-	}
-	if !word(`,"bytes":`) {
-		return e, false
-	}
-	e.Size = int(number())
-	if !word(`,"frame":`) || len(rest) == 0 || rest[len(rest)-1] != '}' {
-		return e, false
-	}
-	data, err := jsonrpc.ParseRaw(rest[:len(rest)-1]) // one value to the end: there is no other member behind it
+	at, err := time.Parse(time.RFC3339Nano, c.text())
 	if err != nil {
 		return e, false
 	}
-	e.Data = data
-	e.Size = max(e.Size, len(data))
-	return e, ok
+	e.Time = at
+	switch {
+	case c.word(`,"kind":"message"`):
+		e.Kind = KindMessage
+	case c.word(`,"kind":"request"`):
+		e.Kind = KindRequest
+	case c.word(`,"kind":"response"`):
+		e.Kind = KindResponse
+	case c.word(`,"kind":"end"`):
+		e.Kind = KindEnd
+	default:
+		return e, false
+	}
+	if c.word(`,"dir":"out"`) {
+		e.Dir = Out
+	} else if c.word(`,"dir":"in"`) {
+		e.Dir = In
+	}
+	for _, m := range []struct {
+		name   string
+		number *int64
+		text   *string
+	}{{`,"conn":`, &e.Conn, nil}, {`,"http":`, &e.Exchange, nil}, {`,"event":"`, nil, &e.EventID}, {`,"method":"`, nil, &e.Method}, {`,"url":"`, nil, &e.URL}} {
+		switch {
+		case !c.word(m.name):
+		case m.text != nil:
+			*m.text = c.text()
+		default:
+			*m.number = c.number()
+		}
+	}
+	if c.word(`,"status":`) {
+		e.Status = int(c.number())
+	}
+	switch {
+	case e.Kind == KindMessage && c.word(`,"bytes":`):
+		e.Size = int(c.number())
+		if !c.word(`,"frame":`) {
+			return e, false
+		}
+		e.Data = c.last()
+		e.Size = max(e.Size, len(e.Data))
+	case (e.Kind == KindRequest || e.Kind == KindResponse) && c.word(`,"header":`):
+		value := c.last()
+		if e.Header, ok = headers[string(value)]; ok || c.bad {
+			break
+		}
+		if json.Unmarshal(value, &e.Header, lenient) != nil {
+			return e, false
+		}
+		if headers != nil {
+			if len(headers) >= maxHeaders {
+				clear(headers)
+			}
+			headers[string(value)] = e.Header
+		}
+	}
+	return e, !c.bad && string(c.rest) == "}"
 }
 
 // parseAny reads any line.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 )
@@ -69,6 +70,7 @@ type reading struct {
 	file *segment // nil: the lines are kept in memory
 	size int64    // of the file, about; 0 if it is not known
 
+	headers     map[string]http.Header
 	block       *block // the one that grows
 	long        []byte
 	offset      int64
@@ -76,7 +78,7 @@ type reading struct {
 }
 
 func newReading(in io.Reader, file *segment, judges []Judge) *reading {
-	return &reading{log: newLog(maxOpenRows), book: NewBook(judges...), in: bufio.NewReaderSize(in, 256<<10), file: file}
+	return &reading{log: newLog(maxOpenRows), book: NewBook(judges...), in: bufio.NewReaderSize(in, 256<<10), file: file, headers: map[string]http.Header{}}
 }
 
 // all reads to the end, if there is more, and ends the log.
@@ -140,7 +142,7 @@ func (r *reading) lineLocked() (more bool, err error) {
 	if len(line) == 0 {
 		return more, nil
 	}
-	e, fault := ParseLine(line)
+	e, fault := parseLine(line, r.headers)
 	switch {
 	case errors.Is(fault, errHeader):
 	case fault != nil && r.number == 1:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -117,7 +118,17 @@ func FuzzParseLine(f *testing.F) {
 		}
 		f.Add(bytes.TrimSpace(capture.AppendLine(nil, &e)))
 	}
+	for i, e := range []capture.Event{
+		{Kind: capture.KindRequest, Dir: capture.Out, Exchange: 1, Method: "POST", URL: "/mcp?a=\"b\"", Header: http.Header{"A": {"1", "2"}, "\u00e4": {""}}},
+		{Kind: capture.KindRequest, Dir: capture.Out, Exchange: 1, Method: "GET", URL: "/"}, {Kind: capture.KindResponse, Dir: capture.In, Exchange: 1, Status: 200, Header: http.Header{"X": nil}},
+		{Kind: capture.KindEnd, Exchange: 1, Text: "reset"}, {Kind: capture.KindEnd, Exchange: 1}, {Kind: capture.KindOpen, Wire: &capture.WireInfo{Target: "x"}}, {Kind: capture.KindClose}, {Kind: capture.KindJunk, Data: []byte("x"), Size: 9},
+	} {
+		e.Seq, e.Time, e.Conn = int64(i), at, 1
+		f.Add(bytes.TrimSpace(capture.AppendLine(nil, &e)))
+	}
 	for _, s := range []string{
+		`{"seq":1,"time":"2026-11-20T12:00:00Z","kind":"request","header":null}`, `{"seq":1,"time":"2026-11-20T12:00:00Z","kind":"request","header":{"a":["b"]},"header":{}}`,
+		`{"seq":1,"time":"2026-11-20T12:00:00Z","kind":"end","header":{}}`, `{"seq":1,"time":"2026-11-20T12:00:00Z","kind":"end"}x`, `{"seq":1,"time":"2026-11-20T12:00:00Z","kind":"response","header":{"a":"b"}}`,
 		`{"seq":1,"time":"2026-11-20T12:00:00Z","kind":"message","dir":"out","bytes":2,"frame":{},"base64":"AA=="}`,
 		`{"seq":1,"time":"2026-11-20T12:00:00Z","kind":"message","bytes":2,"frame":{}}}`,
 		`{"seq":01,"time":"2026-11-20T12:00:00Z","kind":"message","bytes":2,"frame":{}}`,

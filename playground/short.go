@@ -11,14 +11,14 @@ import (
 // Rows in short. A long session is most of all the time that a browser takes to read 100,000 objects. So what the rows of a portion have alike is
 // said once, in "all", and most rows are lists:
 //
-//	[ref, time, kind, dir, id, method, bytes, parent, call, answer, state, ms, brief, name, http]
+//	[ref, time, kind, dir, id, method, bytes, parent, call, answer, state, ms, brief, name, http, code]
 //
 // kind, dir and state are places in the lists below, which the page has too (web/src/lib/short.js); refs are numbers; what is empty is 0 and is left
 // out at the end. A row that has more to tell is an object, as capture.Row.AppendJSON writes it. All of them have conn, target, carrier, session and
-// version of "all", but an object with a "conn", or of kind lost, has its own.
+// version of "all" (exchanges have no version), but an object with a "conn", or of kind lost, has its own.
 
 var (
-	shortKinds  = []string{"", capture.RowRequest, capture.RowNotification, capture.RowResult, capture.RowError, capture.RowStderr, capture.RowClose}
+	shortKinds  = []string{"", capture.RowRequest, capture.RowNotification, capture.RowResult, capture.RowError, capture.RowStderr, capture.RowClose, capture.RowHTTP}
 	shortStates = []string{"", capture.StateWaiting, capture.StateDone, capture.StateFailed, capture.StateCancelled, capture.StateUnanswered}
 )
 
@@ -48,12 +48,16 @@ func appendShort(dst []byte, rows []capture.Row) []byte {
 		}
 		r := &rows[i]
 		r.Rev, r.Count = 0, 0 // nobody asks
-		if commonOf(r) != all {
+		mine := commonOf(r)
+		if r.Kind == capture.RowHTTP && r.Version == "" {
+			mine.Version = all.Version
+		}
+		if mine != all {
 			dst, _ = r.AppendJSON(dst) // it has no error
 			continue
 		}
 		kind, state := slices.Index(shortKinds, r.Kind), slices.Index(shortStates, r.State)
-		if kind < 0 || state < 0 || r.HasCode || r.Cut || r.Members > 0 || r.Progress != 0 || r.Total != 0 || r.Trace != "" || len(r.Findings) > 0 ||
+		if kind < 0 || state < 0 || r.HasCode && r.Code == 0 || r.Cut || r.Members > 0 || r.Progress != 0 || r.Total != 0 || r.Trace != "" || len(r.Findings) > 0 ||
 			r.Ref.Member+r.Parent.Member+r.Call.Member+r.Answer.Member > 0 {
 			r.Conn, r.Target, r.Carrier, r.Session, r.Version = 0, "", "", "", ""
 			dst, _ = r.AppendJSON(dst) // likewise
@@ -92,8 +96,12 @@ func appendList(dst []byte, r *capture.Row, kind, state int) []byte {
 	number(r.Call.Seq)
 	number(r.Answer.Seq)
 	number(int64(state))
-	if r.Took > 0 { // in full, so that what took less than a microsecond took something
-		dst = strconv.AppendFloat(append(dst, ','), float64(r.Took.Nanoseconds())/1e6, 'f', -1, 64)
+	if r.Took > 0 {
+		ms := float64(r.Took.Microseconds()) / 1000
+		if ms == 0 {
+			ms = 0.0005 // less than a microsecond is not nothing
+		}
+		dst = strconv.AppendFloat(append(dst, ','), ms, 'f', -1, 64)
 		end = len(dst)
 	} else {
 		dst = append(dst, `,0`...)
@@ -101,6 +109,7 @@ func appendList(dst []byte, r *capture.Row, kind, state int) []byte {
 	text(r.Brief)
 	text(r.Name)
 	number(r.Exchange)
+	number(r.Code)
 	return append(dst[:end], ']')
 }
 
