@@ -143,6 +143,7 @@ func TestCompletions(t *testing.T) {
 		{"those that begin so come first", "", `{"method":"l│"}`, true, []string{"log/level"}},
 		{"members that are there are not", "", `{"method":"subtract","params":{"subtrahend":1,│}}`, true, []string{"minuend"}},
 		{"required ones come first", ProtocolMCP, `{"method":"tools/call","params":{"name":"book-table","arguments":{"│`, true, []string{"restaurant", "guests", "wish", "who"}},
+		{"only those of the alternative that is chosen", ProtocolMCP, `{"method":"tools/call","params":{"name":"book-table","arguments":{"who":{"kind":"firm","│`, true, []string{"vat"}},
 		{"a response", "", `{"jsonrpc":"2.0","id":1,"result":1,│}`, true, []string{}},
 		{"an envelope that has begun", "", `{"jsonrpc":"2.0","id":1,"│`, true, []string{"method", "params", "result", "error"}},
 		{"nobody asked, nothing is typed", "", `{"method":│}`, false, nil},
