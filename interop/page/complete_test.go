@@ -92,6 +92,19 @@ func TestProposalsInTheForm(t *testing.T) {
 	p.until("the form does not change the bytes", `/"restaurant": ?"Os"/.test(eyes.bytes())`)
 }
 
+// The first page has proposals as well.
+func TestCompleteOnTheFirstPage(t *testing.T) {
+	u := start(t)
+	p := u.page(t, desk, "")
+	p.until("@demo has not introduced itself", "eyes.rows().some((r) => /rpc.discover.*result/.test(r.text))")
+	p.bytes(`{"jsonrpc":"2.0","id":1,"method":`)
+	p.write(`"get_d`)
+	p.chosen("get_data")
+	p.write("}")
+	p.key("Ctrl+Enter")
+	p.row("get_data .*result")
+}
+
 // A draft that is no JSON is completed too, and what is chosen leaves the rest as it is.
 func TestCompleteInTheMiddle(t *testing.T) {
 	u := start(t)

@@ -472,6 +472,17 @@ export function wireText(d) {
 // counts reports whether the id of a draft counts on by itself. That of a link is sent once as it stands there.
 export const counts = (d) => d.auto && !(d.fixed && !d.last);
 
+// completer asks what could stand at the cursor of an editor. While somebody types, only what was begun is asked about.
+export const completer = (name) => async (context) => {
+  if (!context.explicit && !/["\w/$.:-]$/.test(context.state.sliceDoc(Math.max(0, context.pos - 1), context.pos))) return null;
+  try {
+    const r = await call("complete", { target: name(), text: context.state.sliceDoc(), at: context.pos, asked: context.explicit });
+    return r.options.length ? r : null;
+  } catch {
+    return null;
+  }
+};
+
 // setAuto puts the next id into a draft whose id counts on by itself.
 export function setAuto(d) {
   const { root } = json.parse(d.text);
