@@ -319,7 +319,10 @@ func TestHeadersOfAMessage(t *testing.T) {
 		t.Fatal("nothing was sent")
 	}
 
-	// Sent again, it has them again.
+	// Sent again, the first has them again. The second is selected as soon as it is sent.
+	p.until("the second is not selected", `(r => r.length === 2 && r[1].selected)(eyes.rows().filter((r) => /^\d+ .*\bx\b/.test(r.text)))`)
+	p.clickOn(onRow(`^\d+ .*\bx\b`))
+	p.until("the first is not selected", `eyes.rows().filter((r) => /^\d+ .*\bx\b/.test(r.text))[0].selected`)
 	p.click("button", "/^Resend/")
 	select {
 	case h := <-seen:
