@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -71,8 +72,20 @@ type Options struct {
 // A Tap says what a page shows that stands beside a tap: what two other programs say to each other.
 type Tap struct {
 	Server string `json:"server"`        // the address or the command line of the server
-	At     string `json:"at,omitzero"`   // where clients come; "" for a host that started the tap, on stdin and stdout
+	At     string `json:"at,omitzero"`   // where clients come, and then the server is a target, too; "" for a host that started the tap, on stdin and stdout
 	File   string `json:"file,omitzero"` // where it is recorded, besides memory
+}
+
+// targets is the server behind the tap: a person who wants to say something, too, does it over a connection of the page's own.
+func (t *Tap) targets() []Target {
+	if t == nil || t.At == "" {
+		return nil
+	}
+	server := Target{Name: "@server", Title: "The server behind this tap", Address: t.Server}
+	if where, err := parley.ParseTarget(t.Server); err == nil {
+		server.Protocol = guessProtocol(where)
+	}
+	return []Target{server}
 }
 
 // A Playground serves the page. Make it with New. It is safe for concurrent use.
@@ -153,7 +166,7 @@ func New(o *Options) (*Playground, error) {
 	p.answers.Handler, p.answers.Mode = &p.mux, p.mux.Mode
 	p.answers.Report = func(what string, err error) { p.options.Log("playground: " + what + ": " + err.Error()) }
 	p.rpc = httprpc.Server{Answerer: &p.answers, MaxMessage: 2 * maxMessage}
-	p.SetTargets(p.options.Targets)
+	p.SetTargets(append(p.options.Tap.targets(), p.options.Targets...))
 	p.running.Go(p.watchLessons)
 	return p, nil
 }

@@ -37,7 +37,7 @@ type Target struct {
 	Name     string // what people call it, "@demo"; for one that was typed, its address
 	Title    string
 	About    string // one sentence
-	Protocol string // "" is what the address looks like: "/mcp" at its end is ProtocolMCP; else ProtocolJSONRPC
+	Protocol string // "" is ProtocolJSONRPC
 	From     string // "" is FromFile
 
 	// Address is where it is, as parley.ParseTarget reads it. "" for a program.
@@ -139,9 +139,6 @@ func (p *Playground) SetTargets(list []Target) {
 		}
 		if spec.From == "" {
 			spec.From = FromFile
-		}
-		if where, err := parley.ParseTarget(spec.Address); err == nil && spec.Protocol == "" {
-			spec.Protocol = guessProtocol(where)
 		}
 		t := p.targets[spec.Name]
 		if t == nil || !t.same(&spec) {

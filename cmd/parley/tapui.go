@@ -33,8 +33,6 @@ func (t *tapping) page(ctx context.Context) (*capture.Recorder, func() error, er
 	}
 	if !a.hasArgv {
 		o.Tap.Server, o.Tap.At = t.server.String(), t.at.String()
-		// A person who wants to say something, too, does it over a connection of the page's own.
-		o.Targets = []playground.Target{{Name: "@server", Title: "The server behind this tap", Address: t.server.String()}}
 	}
 	o.Recording = capture.Options{File: t.flags.record, Redact: redaction}
 	page, err := playground.New(o)
