@@ -454,8 +454,9 @@ func (b *Book) place(row *Row) {
 		return
 	}
 	if x := b.exchanges[row.Exchange]; x != nil {
-		if x.row.Dir != row.Dir && len(x.calls) > 0 {
-			row.Parent = x.calls[0].row.Ref
+		// The calls of an exchange are its caller's, and what came back as if it were one: a document of JSON.
+		if i := slices.IndexFunc(x.calls, func(c *call) bool { return c.row.Dir == x.row.Dir }); i >= 0 && x.row.Dir != row.Dir {
+			row.Parent = x.calls[i].row.Ref
 		}
 		return
 	}

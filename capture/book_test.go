@@ -212,6 +212,13 @@ func TestBook(t *testing.T) {
 			4 http POST under 5 done
 			5 request b id=1 by 7 done
 			7 result b id=1 under 5 to 5`},
+		{"a document that is JSON is not under itself", `
+			#1 GET
+			#1 200
+			#1 < {"name":"courier","skills":[]}
+			#1 end`, `
+			2 http GET done
+			4 request id=null !envelope`},
 		{"a question on a stream is answered by another POST", `
 			#1 POST s1
 			#1 > {"jsonrpc":"2.0","id":1,"method":"tools/call"}
