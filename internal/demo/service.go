@@ -55,7 +55,7 @@ type list = []any
 
 func (s *Service) methods() []method {
 	raw := func(f jsonrpc.HandlerFunc) jsonrpc.Handler { return f }
-	anything := []openrpc.ContentDescriptor{{Name: "params", Description: "any params, or none"}}
+	anything := []openrpc.ContentDescriptor{{Name: "params", Description: "any params, or none", Extra: openrpc.Extensions{openrpc.Variadic: jsonrpc.Raw("true")}}}
 	noParams := []openrpc.ContentDescriptor{}
 	null := &openrpc.ContentDescriptor{Schema: jsonrpc.Raw(`{"type":"null"}`)}
 	badParams := []*jsonrpc.Error{jsonrpc.ErrInvalidParams}
