@@ -467,6 +467,7 @@ func TestQuestionsByHand(t *testing.T) {
 		Answer string         `json:"answer"`
 		Rest   map[string]any `json:",embed"`
 	}
+	p = u.page(t, desk, "") // pages that were left may keep their stream for a while, and a browser has six connections
 	u.call(t, "targets/open", map[string]any{"target": "@scribe"})
 	if err := json.Unmarshal(u.call(t, "send", map[string]any{"target": "@scribe", "wait": true, "text": `{"jsonrpc":"2.0","id":50,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`}), &s); err != nil {
 		t.Fatal(err)
