@@ -104,6 +104,9 @@ func resourceStep(r *http.Request, answer *http.Response, err error) *stepOfLogi
 	case shown:
 		s.Title, s.Rule = "The same request again, with the token", "MCP, Authorization, Access Token Usage; RFC 6750, section 2.1"
 		s.Text = "The server takes the token. It goes along in the Authorization header of every request to this target, and never in an address."
+		if answer.StatusCode >= http.StatusBadRequest {
+			s.Text += " What else it says to a ping before a session has begun does not count."
+		}
 	default:
 		s.Text = "It answers without wanting a token."
 	}

@@ -883,11 +883,11 @@ export async function signIn(name, more = {}) {
       },
     });
     mine.state = "done";
-    app.said = "Signed in.";
+    tell("Signed in at " + name + ".");
   } catch (err) {
     if (err?.name === "AbortError") return;
     Object.assign(mine, { state: "failed", problem: err.message });
-    app.said = err.message;
+    tell(err.message);
   }
 }
 
