@@ -213,7 +213,7 @@ func (b *browser) signIn(target string, person func(address string)) (steps []lo
 // yes is a person who follows the address, as a browser does.
 func yes(t *testing.T) func(string) {
 	return func(address string) {
-		resp, err := http.Get(address) //nolint:noctx // a person has no context
+		resp, err := http.Get(address)
 		if err != nil {
 			t.Error(err)
 			return
