@@ -110,7 +110,7 @@ func others(t *testing.T, d *diary) (base string) {
 		if err != nil {
 			return "", err
 		}
-		return "url: " + string(a.Action), nil
+		return "url: " + a.Action, nil
 	})
 	mcp.AddTool(s, mcp.Tool{Name: "ask-roots"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
 		roots, err := r.Roots(ctx, "roots")
