@@ -56,7 +56,7 @@ type Dialer struct {
 	Stderr func(line string)
 }
 
-// maxAnswer is the limit of one message for whoever asks: twice what he may be sent as a question, and again.
+// maxAnswer is the limit of one message for whoever asks: twice what it may be sent as a question, and again.
 const maxAnswer = 16 << 20
 
 // dialTime bounds a Dial.

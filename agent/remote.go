@@ -60,7 +60,7 @@ func (r *Remote) ID() string {
 	return r.id
 }
 
-// Tell hands an event to the caller, unless he has gone. If he does not want it any more the run is stopped, and Err says why.
+// Tell hands an event to the caller, unless that has gone. If the caller wants no more of them the run is stopped, and Err says why.
 func (r *Remote) Tell(e Event) {
 	if r.broken != nil || r.Gone() {
 		return
@@ -77,5 +77,5 @@ func (r *Remote) Ask(q *Question) (*Answer, error) { return r.caller.Ask(r.ctx, 
 // Gone reports whether the caller's context has ended.
 func (r *Remote) Gone() bool { return r.ctx.Err() != nil }
 
-// Err returns what the caller said when he did not want to hear any more, nil as long as he does.
+// Err returns what the caller said when it wanted to hear no more, nil as long as it does.
 func (r *Remote) Err() error { return r.broken }

@@ -25,7 +25,7 @@ type Places struct {
 // servers are left out.
 func Detect(p Places, o *Options) []Found {
 	if p.Home == "" {
-		p.Home, _ = os.UserHomeDir() // without one there are no files of his
+		p.Home, _ = os.UserHomeDir() // without one there are no such files
 	}
 	if p.Dir == "" {
 		p.Dir = "."

@@ -136,7 +136,7 @@ func (c *completer) offer(kind, label, insert string, caret int, about string) {
 	c.offers = append(c.offers, offer{label, cutLabel(strings.Join(strings.Fields(about), " "), maxAbout), kind, insert, caret, rank})
 }
 
-// text adds a string as a value.
+// textValue adds a string as a value.
 func (c *completer) textValue(value, about string) {
 	if quoted, err := jsontext.AppendQuote(nil, value); err == nil {
 		c.offer("value", value, string(quoted), -1, about)

@@ -13,7 +13,7 @@ type turn struct{ sync.Mutex }
 //
 // Bytes leave before they are looked at where dst takes them without waiting, so that reading is not in their way; the turn is held
 // until they are recorded, so that a question is recorded before its answer. Where dst would have to wait, or cannot tell,
-// they are recorded first: nobody waits for the other side with the turn in his hands.
+// they are recorded first: nobody holds the turn while waiting for the other side.
 func pass(dst io.Writer, src io.Reader, r reader, t *turn) error {
 	buf := make([]byte, 64<<10)
 	try := newTry(dst)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -50,6 +51,7 @@ type agentFlags struct {
 	acp, a2a, editor     bool
 	listenACP, listenA2A []string
 	programs             []string
+	first                string
 	state                string
 	loopbackWebhooks     bool
 }
@@ -61,6 +63,7 @@ func (f *agentFlags) register(s *pflag.FlagSet) {
 	s.StringArrayVar(&f.listenACP, "listen-acp", nil, "speak ACP on `TARGET`: tcp, tls or unix; repeatable")
 	s.StringArrayVar(&f.listenA2A, "listen-a2a", nil, "speak A2A on `TARGET`: tcp, tls or unix; repeatable")
 	s.StringArrayVar(&f.programs, "agent", nil, "one more agent, `'NAME=CMD ARG…'`: a program that reads what it is told and writes its answer; repeatable")
+	s.StringVar(&f.first, "first", firstForAgents, "the agent that answers over A2A when nobody is named, by `NAME`")
 	s.StringVar(&f.state, "state", "", "keep runs, sessions and tasks, of agents and of MCP, in `DIR`, beyond the end of the demo")
 	s.BoolVar(&f.loopbackWebhooks, "loopback-webhooks", false, "let A2A clients name webhooks on this machine, which are refused otherwise")
 }
@@ -149,6 +152,10 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 		return nil, err
 	}
 	d.all = append(d.all, d.planner.Agent)
+	if !slices.ContainsFunc(d.all, func(one *agent.Agent) bool { return one.Name == f.first }) {
+		_ = d.planner.Close() // already failing
+		return nil, usagef("--first %s: there is no such agent", cut(f.first, 60))
+	}
 	ao := &acp.Options{Report: log.report}
 	po := &a2a.ServerOptions{Report: log.report}
 	if f.state != "" {
@@ -163,7 +170,7 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 	for _, one := range d.all {
 		d.acp.Add(acpagent.New(one))
 	}
-	front := demo.Front(version, firstForAgents, d.all)
+	front := demo.Front(version, f.first, d.all)
 	card := a2aagent.Card(&front.Card)
 	card.SupportedInterfaces = a2ahttp.Interfaces(a2aPath, a2aRESTPath)
 	if f.a2a { // on stdin and stdout there are no paths

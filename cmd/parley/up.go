@@ -208,7 +208,7 @@ func (a *app) startDemo(ctx context.Context) (*demoProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := []string{"demo"}
+	words := []string{"demo", "--first", "courier"}
 	for _, place := range demoPlaces {
 		words = append(words, "--listen", place)
 	}

@@ -220,7 +220,7 @@ func TestRunA2A(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.runs("@courier")
-	p.tells("/courier a cake to the harbour, 3 stops of 50ms")
+	p.tells("a cake to the harbour, 3 stops of 50ms")
 	p.says("Stop 3 of 3: passed on.")
 	p.says("Delivered: a cake")
 	p.ends("Completed")
