@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -152,9 +153,10 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 		return nil, err
 	}
 	d.all = append(d.all, d.planner.Agent)
-	if !slices.ContainsFunc(d.all, func(one *agent.Agent) bool { return one.Name == f.first }) {
+	first := cmp.Or(f.first, firstForAgents)
+	if !slices.ContainsFunc(d.all, func(one *agent.Agent) bool { return one.Name == first }) {
 		_ = d.planner.Close() // already failing
-		return nil, usagef("--first %s: there is no such agent", cut(f.first, 60))
+		return nil, usagef("--first %s: there is no such agent", cut(first, 60))
 	}
 	ao := &acp.Options{Report: log.report}
 	po := &a2a.ServerOptions{Report: log.report}
@@ -170,7 +172,7 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 	for _, one := range d.all {
 		d.acp.Add(acpagent.New(one))
 	}
-	front := demo.Front(version, f.first, d.all)
+	front := demo.Front(version, first, d.all)
 	card := a2aagent.Card(&front.Card)
 	card.SupportedInterfaces = a2ahttp.Interfaces(a2aPath, a2aRESTPath)
 	if f.a2a { // on stdin and stdout there are no paths
