@@ -128,8 +128,9 @@ func (j *agentJudge) look(l *capture.Look) {
 			Title text `json:"title"`
 		} `json:"toolCall"`
 		Update struct {
-			Kind  text `json:"sessionUpdate"`
-			Title text `json:"title"`
+			Kind    text           `json:"sessionUpdate"`
+			Title   text           `json:"title"`
+			Content jsontext.Value `json:"content"`
 		} `json:"update"`
 	}
 	method := l.Row.Method
@@ -175,6 +176,9 @@ func (j *agentJudge) look(l *capture.Look) {
 	}
 	l.Row.Name = firstOf(p.Path, p.SessionID)
 	l.Row.Brief = short(firstOf(p.Update.Title, p.Update.Kind, p.ToolCall.Title))
+	if words := textOf(p.Update.Content); words != "" && p.Update.Title == "" {
+		l.Row.Brief = short(string(p.Update.Kind) + ": " + words)
+	}
 	switch method {
 	case "session/prompt", "session/load":
 		l.Token(string(p.SessionID))
@@ -186,6 +190,18 @@ func (j *agentJudge) look(l *capture.Look) {
 		}
 	}
 	checkParams(l, s, method)
+}
+
+// textOf is the text of a content block, in one line; "" for other content.
+func textOf(content jsontext.Value) string {
+	if content.Kind() != '{' {
+		return ""
+	}
+	var block struct {
+		Text text `json:"text"`
+	}
+	decode(jsonrpc.Raw(content), &block)
+	return strings.Join(strings.Fields(string(block.Text)), " ")
 }
 
 // lspKinds are what methods of language servers begin with.

@@ -192,6 +192,28 @@ func TestBriefs(t *testing.T) {
 	}
 }
 
+// Updates of an editor's agent show what was said.
+func TestUpdatesInWords(t *testing.T) {
+	update := func(u string) string {
+		return `< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":` + u + `}}`
+	}
+	log, err := capture.Read(strings.NewReader(story([]string{
+		`> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`,
+		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Water\n the plants. "}}`),
+		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":" "}}`),
+		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"","mimeType":"image/png"}}`),
+		update(`{"sessionUpdate":"tool_call","toolCallId":"1","title":"Write note.md","content":[]}`),
+	})), lens.Judges()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq, want := range map[int64]string{2: "agent_message_chunk: Water the plants.", 3: "agent_message_chunk", 4: "agent_message_chunk", 5: "Write note.md"} {
+		if r, _ := log.Row(capture.Ref{Seq: seq}); r.Brief != want {
+			t.Errorf("#%d: %q, want %q", seq, r.Brief, want)
+		}
+	}
+}
+
 func BenchmarkOpen100000(b *testing.B) {
 	lines := []string{initialize, initialized}
 	for i := range 50_000 {
