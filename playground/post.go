@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"sync"
@@ -222,7 +221,7 @@ func (h *post) exchange(l *link, r *http.Request, x *capture.Exchange) (status i
 		l.session = s
 		l.mu.Unlock()
 	}
-	media, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	media := sse.MediaType(answer)
 	if media == sse.ContentType {
 		_, err := h.events(l, x, answer.Body)
 		return answer.StatusCode, err
@@ -320,8 +319,7 @@ func (h *post) listenOnce(l *link, r *http.Request) (last string, again bool) {
 	}
 	defer answer.Body.Close()
 	x.Head(answer.StatusCode, answer.Header)
-	media, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	if answer.StatusCode != http.StatusOK || media != sse.ContentType {
+	if !sse.IsStream(answer) {
 		x.End(nil)
 		return "", false
 	}

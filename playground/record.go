@@ -73,7 +73,7 @@ func (t *recorded) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.Head(answer.StatusCode, answer.Header)
-	media, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	media := sse.MediaType(answer)
 	if media == sse.ContentType {
 		answer.Body = newStreamTap(x, answer.Body)
 	} else {

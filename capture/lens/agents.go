@@ -192,7 +192,7 @@ func (j *agentJudge) look(l *capture.Look) {
 	checkParams(l, s, method)
 }
 
-// textOf is the text of a content block, in one line; "" for other content.
+// textOf is the text of a content block; "" for other content.
 func textOf(content jsontext.Value) string {
 	if content.Kind() != '{' {
 		return ""
@@ -201,7 +201,7 @@ func textOf(content jsontext.Value) string {
 		Text text `json:"text"`
 	}
 	decode(jsonrpc.Raw(content), &block)
-	return strings.Join(strings.Fields(string(block.Text)), " ")
+	return strings.TrimSpace(string(block.Text))
 }
 
 // lspKinds are what methods of language servers begin with.

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -218,14 +219,7 @@ func (s *Server) wait(ctx context.Context, begin time.Time, after time.Duration)
 	if !s.Pace {
 		return nil
 	}
-	t := time.NewTimer(time.Until(begin.Add(after)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, time.Until(begin.Add(after)))
 }
 
 // withToken is params with the progress token of the new request.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -78,11 +79,11 @@ func fail(_ context.Context, in failure) (any, error) {
 	return nil, &jsonrpc.Error{Code: in.Code, Message: in.Message, Data: in.Data}
 }
 
-type pause struct {
+type sleepParams struct {
 	Ms int64 `json:"ms" jsonschema:"how long to sleep, in milliseconds"`
 }
 
-func sleep(ctx context.Context, in pause) (int64, error) {
+func sleep(ctx context.Context, in sleepParams) (int64, error) {
 	if in.Ms < 0 || in.Ms > maxSleep.Milliseconds() {
 		return 0, invalid("/ms", fmt.Sprintf("want 0 to %d", maxSleep.Milliseconds()))
 	}
@@ -94,14 +95,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, d)
 }
 
 func panics(context.Context, *jsonrpc.Request) (any, error) {

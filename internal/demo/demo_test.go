@@ -234,12 +234,12 @@ func TestLogIsBounded(t *testing.T) {
 func TestSleepTakesItsTimeAndCanBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		if got, err := sleep(t.Context(), pause{Ms: 250}); got != 250 || err != nil || time.Since(start) != 250*time.Millisecond {
+		if got, err := sleep(t.Context(), sleepParams{Ms: 250}); got != 250 || err != nil || time.Since(start) != 250*time.Millisecond {
 			t.Errorf("sleep(250) = %d, %v after %v", got, err, time.Since(start))
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(jsonrpc.ErrPeerCancelled) })
-		if _, err := sleep(ctx, pause{Ms: 60_000}); err != jsonrpc.ErrPeerCancelled || time.Since(start) != 1250*time.Millisecond {
+		if _, err := sleep(ctx, sleepParams{Ms: 60_000}); err != jsonrpc.ErrPeerCancelled || time.Since(start) != 1250*time.Millisecond {
 			t.Errorf("a cancelled sleep = %v after %v", err, time.Since(start))
 		}
 	})
