@@ -95,33 +95,11 @@ func relay(r *tap.Relay, l net.Listener) (stop func(), err error) {
 }
 
 func (p parleyUse) tapped(c Carrier) (*Session, error) {
-	server, behind, err := connect(c)
-	if err != nil {
-		return nil, err
-	}
-	stopServing, err := p.serve(server)
-	if err != nil {
-		return nil, err
-	}
-	l := &single{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
-	before, client, err := connect(c)
-	if err != nil {
-		return nil, err
-	}
-	l.conns <- before
-	stop, err := relay(&tap.Relay{Framing: tap.Line, Dial: func(context.Context) (net.Conn, error) { return behind, nil }}, l)
-	if err != nil {
-		return nil, err
-	}
-	s, err := p.ask(client)
-	if err != nil {
-		return nil, err
-	}
-	return alsoClosing(s, func() {
-		client.Close()
-		stop()
-		stopServing()
-	}), nil
+	return p.between(c, func(client, server net.Conn) (func(), error) {
+		l := &single{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		l.conns <- client
+		return relay(&tap.Relay{Framing: tap.Line, Dial: func(context.Context) (net.Conn, error) { return server, nil }}, l)
+	})
 }
 
 func (p parleyUse) tappedHTTP() (*Session, error) {

@@ -196,14 +196,14 @@ func copyOnly(dst io.Writer, src io.Reader) {
 	_, _ = io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{src}, make([]byte, 64<<10)) // its end is what was waited for
 }
 
-func copyRelay(client, server net.Conn) func() {
+func copyRelay(client, server net.Conn) (stop func(), err error) {
 	var done sync.WaitGroup
 	done.Go(func() { copyBoth(client, server) })
-	return done.Wait
+	return done.Wait, nil
 }
 
-// between puts something between the two ends of a connection. What it returns waits for its end.
-func (p parleyUse) between(c Carrier, put func(client, server net.Conn) (wait func())) (*Session, error) {
+// between puts something between the two ends of a connection. The client's end is closed before stop is called.
+func (p parleyUse) between(c Carrier, put func(client, server net.Conn) (stop func(), err error)) (*Session, error) {
 	server, behind, err := connect(c)
 	if err != nil {
 		return nil, err
@@ -216,14 +216,17 @@ func (p parleyUse) between(c Carrier, put func(client, server net.Conn) (wait fu
 	if err != nil {
 		return nil, err
 	}
-	wait := put(before, behind)
+	stop, err := put(before, behind)
+	if err != nil {
+		return nil, err
+	}
 	s, err := p.ask(client)
 	if err != nil {
 		return nil, err
 	}
 	return alsoClosing(s, func() {
 		client.Close()
-		wait()
+		stop()
 		stopServing()
 	}), nil
 }
