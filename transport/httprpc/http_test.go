@@ -54,31 +54,59 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// overHTTP2 is a server with the limits of a listener, a client that speaks HTTP/2 in cleartext to it, and how many
-// connections that took.
-func overHTTP2(t *testing.T, h http.Handler) (*httptest.Server, *http.Client, *atomic.Int64) {
-	var conns atomic.Int64
+// overHTTP2 returns a server with the limits of a listener, and one connection to it that uses HTTP/2
+// in cleartext.
+func overHTTP2(t *testing.T, h http.Handler) (*httptest.Server, *http.ClientConn) {
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = guard.NewServer(h, nil)
-	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			conns.Add(1)
-		}
-	}
 	web.Start()
 	t.Cleanup(web.Close)
 	only := new(http.Protocols)
 	only.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: only}
-	t.Cleanup(transport.CloseIdleConnections)
-	return web, &http.Client{Transport: transport}, &conns
+	conn, err := transport.NewClientConn(t.Context(), "http", web.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
+	return web, conn
 }
 
-// TestRefusalsOverHTTP2 must not cost the other streams of the connection anything.
+// TestRefusalsOverHTTP2 checks that a refused request costs the other streams of its connection
+// nothing: one that was open before all refusals gets its response after them.
 func TestRefusalsOverHTTP2(t *testing.T) {
-	s := Handler(methods())
+	m := methods()
+	release := make(chan struct{})
+	m.Add("hold", jsonrpc.PeerFunc(func(ctx context.Context, p jsonrpc.Peer, _ struct{}) (string, error) {
+		if err := p.Notify(ctx, "tick", nil); err != nil {
+			return "", err
+		}
+		select {
+		case <-release:
+			return "released", nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}))
+	s := Handler(m)
 	s.MaxMessage = 1000
-	web, client, conns := overHTTP2(t, s)
+	web, conn := overHTTP2(t, s)
+	send := func(method, kind, accept, body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, web.URL, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", kind)
+		req.Header.Set("Accept", accept)
+		got, err := conn.RoundTrip(req)
+		if err != nil {
+			t.Fatalf("%s with %d bytes of %s: %v", method, len(body), kind, err)
+		}
+		return got
+	}
+	held := send("POST", "application/json", "application/json, text/event-stream", `{"jsonrpc":"2.0","method":"hold","id":1}`)
+	defer held.Body.Close()
 	for name, tt := range map[string]struct {
 		method, kind, body string
 		want               int
@@ -90,21 +118,18 @@ func TestRefusalsOverHTTP2(t *testing.T) {
 		"nothing":  {"POST", "application/json", noteText, 204},
 	} {
 		for range 3 {
-			req, _ := http.NewRequest(tt.method, web.URL, strings.NewReader(tt.body))
-			req.Header.Set("Content-Type", tt.kind)
-			got, err := client.Do(req)
-			if err != nil {
-				t.Fatal(name, err)
-			}
-			_, _ = io.Copy(io.Discard, got.Body) // the status says it
+			got := send(tt.method, tt.kind, "application/json", tt.body)
+			_, _ = io.Copy(io.Discard, got.Body) // the status is checked
 			got.Body.Close()
 			if got.StatusCode != tt.want || got.ProtoMajor != 2 {
 				t.Errorf("%s: got %s over %s, want %d", name, got.Status, got.Proto, tt.want)
 			}
 		}
 	}
-	if n := conns.Load(); n != 1 {
-		t.Errorf("%d connections were needed, want 1", n)
+	close(release)
+	body, err := io.ReadAll(held.Body)
+	if err != nil || !strings.Contains(string(body), `"released"`) {
+		t.Errorf("the stream that was open before: got %q, %v", body, err)
 	}
 }
 
