@@ -13,17 +13,23 @@ import (
 // LastWord is how long a link waits for the end of a run that it has cancelled.
 const LastWord = 5 * time.Second
 
-// Outlive returns a context for what is said with another side about a run. When ctx ends it goes on, so that the last word is heard: stop is
-// called, to cancel the run over there, and a LastWord later the context ends with ctx's cause. release ends it and waits for stop.
+// Outlive returns a context for the communication about a run. When ctx ends, it calls stop to
+// cancel the remote run; the returned context ends with ctx's cause LastWord later, so that the
+// run's final events arrive. release ends the context and waits for stop, whose own context ends a
+// LastWord after ctx: the final events may arrive before the response to the cancellation, and
+// aborting that request would look like a server that did not respond.
 func Outlive(ctx context.Context, stop func(ctx context.Context)) (_ context.Context, release func()) {
 	out, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	over := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
 		defer close(over)
-		late, cancel := context.WithTimeoutCause(out, LastWord, context.Cause(ctx))
+		late, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), LastWord, context.Cause(ctx))
 		defer cancel()
 		stop(late)
-		<-late.Done()
+		select {
+		case <-late.Done():
+		case <-out.Done():
+		}
 		end(context.Cause(ctx))
 	})
 	return out, func() {
