@@ -39,7 +39,7 @@ lint: ## gofmt, go vet and the linters of .golangci.yml
 	scripts/lint
 
 race: ## all Go tests under the race detector, in random order
-	go test -race -shuffle=on -count=$(COUNT) ./...
+	scripts/gotest race ./... -race -shuffle=on -count=$(COUNT)
 
 fuzz: ## each fuzz target for FUZZTIME (3s)
 	scripts/fuzz $(FUZZTIME)
@@ -60,7 +60,7 @@ bench-size: ## how large a TCP client is, and on small systems
 	cd bench && go run ./size
 
 interop: ## our ends against other people's programs
-	cd interop && go test -race -count=1 -timeout 12m $$(go list ./... | grep -v '/interop/page$$')
+	cd interop && ../scripts/gotest interop "$$(go list ./... | grep -v '/interop/page$$' | tr '\n' ' ')" -race -count=1 -timeout 40m
 
 page: ## the page: built again without a difference, its own tests, Chromium on it
 	scripts/page
@@ -71,7 +71,10 @@ tck: ## the A2A conformance kit; TCK is a checkout of github.com/a2aproject/a2a-
 cross: ## the code compiles for the other systems too
 	scripts/cross
 
-test: setup generate tidy lint race fuzz cross interop page ## everything that CI runs
+test: ## everything that CI runs; with CI=true a failed test runs once more, see scripts/gotest
+	@rm -rf .cache/log
+	@$(MAKE) --no-print-directory setup generate tidy lint race fuzz cross interop page
+	@if [ -s .cache/log/by-chance ]; then echo "tests that passed only by chance:"; cat .cache/log/by-chance; fi
 
 test-long: setup ## race tests five times, fifty kills, thousands of flipped bytes, each fuzz target for five minutes
 	$(MAKE) race COUNT=5

@@ -23,7 +23,7 @@ import (
 var eyes string
 
 // patience bounds one wait. It is long, since a machine may be busy; what is there at once is seen at once.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // A look is how large the window is, and in which colours.
 type look struct {
