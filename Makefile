@@ -9,20 +9,35 @@ SHELL       := /bin/bash
 GOTOOLCHAIN ?= local
 export GOTOOLCHAIN
 
-FUZZTIME ?= 3s
+FUZZTIME ?= 2s
+FUZZ     ?=
 BENCH    ?= .
 COUNT    ?= 1
+FAULTS   ?= 10000
+KILLS    ?= 20
+DRAINS   ?= 5
+SOAK     ?= 20s
+N        ?= 20
+SEED     ?= 0
+FACTOR   ?= 4
+ONLY     ?=
 
-.PHONY: help setup build run generate tidy lint race fuzz microbench bench bench-full bench-check bench-size interop page tck cross test test-long clean
+# Test binaries that run at once: most of them wait more than they compute.
+AT_ONCE  ?= 4
+
+.PHONY: help setup build man run generate tidy lint race faults fuzz mutate microbench bench bench-full bench-check bench-size interop page tck cross test test-long clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-setup: ## install what the checks need and is missing (Debian packages, Node packages, gopls)
+setup: ## install what the checks need and is missing (Debian packages, Node packages, gopls, h2spec)
 	@scripts/setup
 
 build: ## build bin/parley, one static binary
 	CGO_ENABLED=0 go build -trimpath -o bin/parley ./cmd/parley
+
+man: ## write the manual pages of all commands to bin/man1
+	go run ./cmd/parley man --dir bin/man1
 
 run: ## serve the demo methods on HTTP, TCP and a Unix socket
 	go run ./cmd/parley demo
@@ -35,14 +50,26 @@ tidy: ## fails if a go.mod says more or less than the code needs
 	cd bench && go mod tidy -diff
 	cd interop && go mod tidy -diff
 
-lint: ## gofmt, go vet and the linters of .golangci.yml
+lint: ## gofmt, go vet, the linters of .golangci.yml, and plain English (tools/words)
 	scripts/lint
 
-race: ## all Go tests under the race detector, in random order
-	scripts/gotest race ./... -race -shuffle=on -count=$(COUNT)
+# Tests that compute for long do less under the race detector (underRace), and all of it without.
+WHOLE := ^(TestCostIsBounded|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses)$$
+WHOLE_OF := . ./check ./cmd/parley ./jsonrpc ./mcp ./jsonrpc/schema
 
-fuzz: ## each fuzz target for FUZZTIME (3s)
-	scripts/fuzz $(FUZZTIME)
+race: ## all Go tests under the race detector, in random order; those that do less under it also without
+	scripts/gotest race ./... -race -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout 30m
+	scripts/gotest whole '$(WHOLE_OF)' -shuffle=on -count=$(COUNT) -run '$(WHOLE)' -timeout 30m
+
+faults: ## calls over faulty lines, killed children, drains under load, memory, a soak of SOAK (20s)
+	PARLEY_FAULTS=$(FAULTS) PARLEY_CHILD_KILLS=$(KILLS) PARLEY_DRAINS=$(DRAINS) PARLEY_SOAK=$(SOAK) \
+		go test -count=1 -parallel 9 -timeout 180m -v -run '^(TestFaults|TestChildrenAreKilled|TestDrainUnderLoad|TestSoak|TestNestedCallsFinish|TestWhatAPeerCanMakeUsHold|TestWhatAProtocolMakesUsHold|TestHalfReadMessages)$$' . | grep -vE '=== (RUN|PAUSE|CONT|NAME)'
+
+fuzz: ## each fuzz target of the packages that changed, for FUZZTIME (2s); FUZZ=-all for all packages
+	scripts/fuzz $(FUZZ) $(FUZZTIME)
+
+mutate: ## N (20) random changes of single lines: the tests must notice nine of ten; SEED chooses them, ONLY the files, FACTOR the time
+	go run -C tools ./mutate -n $(N) -seed $(SEED) -factor $(FACTOR) -only '$(ONLY)'
 
 microbench: ## benchmarks of the packages that match BENCH (all), with allocations
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./...
@@ -60,7 +87,7 @@ bench-size: ## how large a TCP client is, and on small systems
 	cd bench && go run ./size
 
 interop: ## our ends against other people's programs
-	cd interop && ../scripts/gotest interop "$$(go list ./... | grep -v '/interop/page$$' | tr '\n' ' ')" -race -count=1 -timeout 40m
+	cd interop && ../scripts/gotest interop "$$(go list ./... | grep -v '/interop/page$$' | tr '\n' ' ')" -race -count=1 -timeout 40m -p $(AT_ONCE)
 
 page: ## the page: built again without a difference, its own tests, Chromium on it
 	scripts/page
@@ -71,15 +98,24 @@ tck: ## the A2A conformance kit; TCK is a checkout of github.com/a2aproject/a2a-
 cross: ## the code compiles for the other systems too
 	scripts/cross
 
-test: ## everything that CI runs; with CI=true a failed test runs once more, see scripts/gotest
-	@rm -rf .cache/log
-	@$(MAKE) --no-print-directory setup generate tidy lint race fuzz cross interop page
-	@if [ -s .cache/log/by-chance ]; then echo "tests that passed only by chance:"; cat .cache/log/by-chance; fi
+PARTS := setup generate tidy lint race faults fuzz cross interop page
 
-test-long: setup ## race tests five times, fifty kills, thousands of flipped bytes, each fuzz target for five minutes
+test: ## everything that CI runs, with the seconds of each part at the end; see scripts/gotest for CI=true
+	@rm -rf .cache/log; times=""; for part in $(PARTS); do \
+		begin=$$SECONDS; $(MAKE) --no-print-directory $$part; \
+		times+=$$(printf '\n  %-9s %5d s' $$part $$((SECONDS - begin))); \
+	done; echo "make test:$$times"; \
+	if [ -s .cache/log/by-chance ]; then echo "passed only by chance:"; cat .cache/log/by-chance; fi
+
+test-long: setup ## race tests five times, fifty kills, thousands of flipped bytes, faults with a soak of half an hour, each fuzz target for five minutes
 	$(MAKE) race COUNT=5
 	PARLEY_KILLS=50 PARLEY_FLIPS=2000 go test -count=1 -timeout 60m -run 'Kill|Flipped' ./store/sqlite ./orchestrator
-	$(MAKE) fuzz FUZZTIME=5m
+	PARLEY_KILLS=200 go test -count=1 -timeout 60m -run 'TestKilled|TestDeath' ./cmd/parley ./internal/x/proc
+	PARLEY_KILLS=100 go test -count=1 -timeout 60m -run 'TestKill$$' ./internal/bridge
+	cd interop && PARLEY_LONG=1 go test -count=1 -run TestLibraries .
+	$(MAKE) faults FAULTS=100000 KILLS=200 DRAINS=50 SOAK=30m
+	$(MAKE) fuzz FUZZ=-all FUZZTIME=5m
+	$(MAKE) mutate N=100
 
 clean: ## remove what was built here
 	rm -rf bin .cache

@@ -18,78 +18,112 @@ import (
 
 const module = "github.com/da1ed7bb/parley"
 
-// mayImport is the architecture: what the packages of each folder see besides themselves. "x/..." is the folder x and
-// all below it, "." is the module's root. The longest entry that fits a folder wins; a folder that none fits is an error.
-// Tests may import anything.
+// mayImport is the architecture: it lists what the packages of each folder may import besides
+// themselves. "x/..." is the folder x and everything below it, "." is the module's root. The entry
+// of the folder itself applies, or else the longest that fits; a folder that no entry fits is an
+// error. Tests may import anything.
 var mayImport = map[string][]string{
-	// Helpers without a promise.
+	// Helpers without a compatibility promise.
 	"internal/x/...": {},
+	// its pool of bodies is one of the process's budgets
+	"internal/x/guard": {"internal/x/budget", "internal/x/httptoken", "internal/x/progress"},
+	// texts of peers are escaped before they are logged
+	"internal/x/report": {"internal/x/harmless"},
+	// names are compared without invisible characters
+	"internal/x/secret": {"internal/x/harmless"},
+	// values are JSON texts
+	"internal/x/expr": {"internal/x/glob", "jsonrpc"},
+	// panics are reported
+	"internal/x/rescue": {"internal/x/report"},
 
-	// Messages, handlers, conversations, and the neighbours that know nothing but them.
+	// Messages, handlers and connections, and the packages that depend on nothing else.
 	"jsonrpc":            {"internal/x/..."},
-	"jsonrpc/openrpc":    {"internal/x/...", "jsonrpc"},
+	"jsonrpc/schema":     {"internal/x/...", "jsonrpc"},
+	"jsonrpc/openrpc":    {"internal/x/...", "jsonrpc", "jsonrpc/schema"},
 	"jsonrpc/middleware": {"internal/x/...", "jsonrpc"},
 	"jsonrpc/otelrpc":    {"internal/x/...", "jsonrpc"},
 
-	// State, and what went over a wire.
+	// Storage, and recorded traffic.
 	"store":           {"internal/x/..."},
 	"store/storetest": {"internal/x/...", "store"},
 	"store/sqlite":    {"internal/x/...", "store"},
 	"capture":         {"internal/x/...", "jsonrpc", "store"},
 
-	// Carriers. All may stand on the byte stream and the event stream, which stand on nothing.
-	"transport/...":    {"internal/x/...", "jsonrpc", "transport/sse", "transport/stream"},
-	"transport/sse":    {"internal/x/...", "jsonrpc"},
-	"transport/stream": {"internal/x/...", "jsonrpc"},
+	// Transports. All may be built on the byte stream and the format of event streams, which depend
+	// on no transport.
+	"internal/eventstream": {"internal/x/...", "jsonrpc"},
+	"transport/...":        {"internal/eventstream", "internal/x/...", "jsonrpc", "transport/stream"},
+	"transport/stream":     {"internal/x/...", "jsonrpc"},
+	// The one response to a POST, and two transports that are built on it.
+	"transport/streamable": {"internal/eventstream", "internal/x/...", "jsonrpc", "transport/httprpc"},
+	"transport/sse":        {"internal/eventstream", "internal/x/...", "jsonrpc", "transport/httprpc"},
 
-	// Protocols: types, client, server. They know no carrier.
-	"mcp":    {"internal/x/...", "jsonrpc", "jsonrpc/middleware", "store"},
+	// Protocols: types, client, server. They do not depend on a transport.
+	"mcp":    {"internal/x/...", "jsonrpc", "jsonrpc/middleware", "jsonrpc/schema", "store"},
 	"acp":    {"internal/x/...", "jsonrpc", "jsonrpc/middleware", "store"},
 	"a2a":    {"internal/x/...", "jsonrpc", "jsonrpc/middleware", "store"},
 	"editor": {"internal/x/...", "jsonrpc", "jsonrpc/middleware", "store"},
 
-	// Addresses to carriers.
+	// The mapping of addresses to transports.
 	".": {"internal/x/...", "jsonrpc", "jsonrpc/middleware", "transport/..."},
 
 	// A protocol and its HTTP binding.
-	"mcp/mcphttp": {"internal/x/...", "jsonrpc", "mcp", "store", "transport/..."},
+	"mcp/mcphttp": {"internal/eventstream", "internal/x/...", "jsonrpc", "mcp", "store", "transport/..."},
 	"mcp/oauth":   {"internal/x/...", "jsonrpc", "mcp", "store"},
-	"acp/acphttp": {"internal/x/...", "jsonrpc", "acp", "store", "transport/..."},
-	"a2a/a2ahttp": {"internal/x/...", "jsonrpc", "a2a", "store", "transport/..."},
+	"acp/acphttp": {"internal/eventstream", "internal/x/...", "jsonrpc", "acp", "store", "transport/..."},
+	"a2a/a2ahttp": {"internal/eventstream", "internal/x/...", "jsonrpc", "a2a", "store", "transport/..."},
 
-	// Over all protocols.
-	"config":         underAgents(),
-	"agent":          {"internal/x/...", "jsonrpc"},              // the seam alone
-	"agent/...":      underAgents("agent", "agent/internal/..."), // one protocol to it, each
-	"capture/lens":   underAgents(),
-	"capture/tap":    {"internal/x/...", "jsonrpc", "capture"},
-	"capture/replay": {"internal/x/...", "jsonrpc", "capture"},
+	// Packages on top of all protocols.
+	"config":           underAgents(),
+	"agent":            {"internal/x/...", "jsonrpc"},              // only the interface
+	"agent/...":        underAgents("agent", "agent/internal/..."), // one adapter for each protocol
+	"capture/lens":     underAgents(),
+	"capture/tap":      {"internal/x/...", "jsonrpc", "capture"},
+	"capture/replay":   {"internal/x/...", "jsonrpc", "capture"},
+	"capture/imports":  {"internal/x/...", "jsonrpc", "capture"},
+	"capture/sessions": {"internal/x/..."},
 
 	// Programs as packages.
 	"gateway":      underAgents("agent/...", "capture/...", "config"),
+	"gateway/...":  {"jsonrpc"}, // tests
 	"orchestrator": underAgents("agent/...", "capture/...", "config"),
-	"playground":   underAgents("agent/...", "capture/...", "config"),
+	"playground":   underAgents("agent/...", "capture/...", "config", "playground/internal/...", "playground/suite"),
 	"check":        underAgents("agent/...", "capture/...", "config"),
 
-	// Bundled services, and the wiring where everything meets.
+	// Saved calls: the format and how they run, for the page and the command.
+	"playground/suite": {"internal/x/...", "jsonrpc", "config", "playground/internal/schemaview"},
+
+	// The parts of the page that have no state.
+	"playground/internal/cursor":     {},
+	"playground/internal/shelltest":  {},
+	"playground/internal/schemaview": {"jsonrpc"},
+	"playground/internal/outline":    {"jsonrpc", "mcp", "acp", "a2a", "editor"},
+	"playground/internal/copyas":     {".", "internal/x/...", "jsonrpc", "playground/internal/schemaview", "transport/stream"},
+	"playground/internal/lint":       {"jsonrpc", "jsonrpc/schema", "a2a", "mcp", "playground/internal/cursor", "playground/internal/outline", "playground/internal/schemaview"},
+	"playground/internal/complete":   {"internal/x/...", "jsonrpc", "acp", "a2a", "editor", "mcp", "playground/internal/cursor", "playground/internal/outline", "playground/internal/schemaview"},
+
+	// Bundled services, and the wiring that connects everything.
 	"internal/demo":    underAgents("agent/...", "capture/...", "config", "gateway", "orchestrator", "playground", "check"),
+	"internal/bridge":  underAgents(),
+	"internal/load":    {"internal/eventstream", "internal/x/...", "jsonrpc"},
 	"internal/lessons": underAgents("agent/...", "capture/...", "config", "gateway", "orchestrator", "playground", "check"),
-	"cmd/...":          underAgents("agent/...", "capture/...", "config", "gateway", "orchestrator", "playground", "check", "internal/..."),
+	"cmd/...":          underAgents("agent/...", "capture/...", "config", "gateway", "orchestrator", "playground", "playground/suite", "check", "internal/..."),
 	"examples/...":     underAgents("agent/...", "capture/...", "config", "gateway", "orchestrator", "playground", "check", "internal/..."),
 }
 
-// underAgents is every line below the packages that stand over all protocols, and more.
+// underAgents returns the import list of packages that are built on all protocols, followed by
+// more.
 func underAgents(more ...string) []string {
-	return append(more, ".", "internal/x/...", "jsonrpc/...", "store/...", "transport/...", "capture",
+	return append(more, ".", "internal/eventstream", "internal/x/...", "jsonrpc/...", "store/...", "transport/...", "capture",
 		"mcp/...", "acp/...", "a2a/...", "editor")
 }
 
-// onlyIn lists packages of others that must stay where they are, with the folders that may import them.
+// onlyIn lists third-party packages that may be imported only by the listed folders.
 var onlyIn = map[string][]string{
 	"go.opentelemetry.io": {"jsonrpc/otelrpc", "gateway", "cmd/...", "examples/..."},
 }
 
-// never lists what a folder must not see, because its idea ends before that.
+// never lists packages that a folder must not import, because they are outside its purpose.
 var never = map[string][]string{
 	"jsonrpc":          {"net", "net/http", "os/exec"},
 	"transport/stream": {"net/http"},
@@ -98,7 +132,7 @@ var never = map[string][]string{
 	"transport/inproc": {"net/http"},
 }
 
-// matches reports whether folder lies in pattern.
+// matches reports whether pattern covers folder.
 func matches(pattern, folder string) bool {
 	tree, ok := strings.CutSuffix(pattern, "...")
 	if !ok {
@@ -107,8 +141,11 @@ func matches(pattern, folder string) bool {
 	return strings.HasPrefix(folder+"/", tree)
 }
 
-// entry returns the longest key of table that fits folder.
+// entry returns the key of table for folder: its own, or else the longest that fits.
 func entry(table map[string][]string, folder string) (key string, found bool) {
+	if _, own := table[folder]; own {
+		return folder, true
+	}
 	for k := range table {
 		if matches(k, folder) && (!found || len(k) > len(key)) {
 			key, found = k, true
@@ -117,7 +154,7 @@ func entry(table map[string][]string, folder string) (key string, found bool) {
 	return key, found
 }
 
-// violation says what is wrong with an import, or "".
+// violation describes what is wrong with an import, or returns "".
 func violation(folder, imported string) string {
 	for _, p := range never[folder] {
 		if imported == p {
@@ -135,7 +172,7 @@ func violation(folder, imported string) string {
 	}
 	target := path.Clean("./" + rest)
 	if target == folder {
-		return "" // only an external test does this
+		return "" // only external tests import it
 	}
 	key, found := entry(mayImport, folder)
 	if !found {
@@ -147,7 +184,8 @@ func violation(folder, imported string) string {
 	return ""
 }
 
-// goFiles lists the Go files of the main module by folder; nested modules, hidden folders and test data are left out.
+// goFiles lists the Go files of the main module by folder; nested modules, hidden folders and test
+// data are left out.
 func goFiles(t *testing.T) map[string][]string {
 	t.Helper()
 	files := make(map[string][]string)
@@ -212,7 +250,7 @@ func TestImportsPointInward(t *testing.T) {
 	}
 }
 
-// The test above is only as good as violation: these hold it.
+// TestViolation checks violation, which the test above depends on.
 func TestViolation(t *testing.T) {
 	for _, c := range []struct {
 		folder, imported string
@@ -226,7 +264,7 @@ func TestViolation(t *testing.T) {
 		{"jsonrpc", module + "/transport/stream", false},
 		{"jsonrpc", module, false},
 		{"jsonrpc", "net/http", false},
-		{"jsonrpc", "net/http/httptest", true}, // not net/http itself; the linter holds the rest
+		{"jsonrpc", "net/http/httptest", true}, // net/http itself is checked by the linter
 		{"jsonrpc/openrpc", module + "/jsonrpc", true},
 		{"jsonrpc/openrpc", module + "/jsonrpc/middleware", false},
 		{"jsonrpc/middleware", "go.opentelemetry.io/otel/trace", false},
@@ -236,6 +274,10 @@ func TestViolation(t *testing.T) {
 		{"transport/socket", module + "/transport/stream", true},
 		{"transport/socket", module + "/transport/websocket", false},
 		{"transport/stream", module + "/transport/sse", false},
+		{"transport/httprpc", module + "/internal/eventstream", true},
+		{"transport/httprpc", module + "/transport/sse", false},
+		{"internal/eventstream", module + "/transport/httprpc", false},
+		{"mcp", module + "/internal/eventstream", false},
 		{"transport/stream", module + "/jsonrpc/openrpc", false},
 		{"transport/new", module + "/jsonrpc", true},
 		{"mcp", module + "/transport/stream", false},
@@ -244,6 +286,10 @@ func TestViolation(t *testing.T) {
 		{".", module + "/transport/websocket", true},
 		{".", module + "/internal/demo", false},
 		{"gateway", module + "/agent", true},
+		{"playground/internal/lint", module + "/playground/internal/outline", true},
+		{"playground/internal/lint", module + "/playground/internal/complete", false},
+		{"playground/internal/lint", module + "/playground", false},
+		{"cmd/parley", module + "/playground/internal/lint", false},
 		{"gateway", module + "/check", false},
 		{"gateway", module, true},
 		{"agent", module + "/config", false},

@@ -12,21 +12,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// TestSilenceIsNotCredentials: a connection that shows no token is closed after ten seconds, one that does stays.
+// TestSilenceIsNotCredentials checks that a connection without a token is closed after ten seconds,
+// and that one with a token stays open.
 func TestSilenceIsNotCredentials(t *testing.T) {
 	for _, token := range []string{"right", ""} {
 		synctest.Test(t, func(t *testing.T) {
 			here, there := inproc.Pipe(nil)
 			mux := testMux(nil)
-			c := conversations{listener: &Listener{Handler: mux, Mode: mux.Mode, Tokens: []string{"right"}}, locked: true}
+			c := connSet{listener: &Listener{Handler: mux, Mode: mux.Mode, Tokens: []string{"right"}}, locked: true}
 			ended := make(chan time.Duration, 1)
 			start := time.Now()
 			go func() {
-				_ = c.serve(t.Context(), c.begin(there, opening{version: jsonrpc.Version2})) // how it ends is seen below
+				// the end is checked below
+				_ = c.serve(t.Context(), c.openConn(there, opening{version: jsonrpc.Version2}))
 				ended <- time.Since(start)
 			}()
 			client := new(Dialer).Converse(t.Context(), here, jsonrpc.Version2)
@@ -57,7 +60,8 @@ func TestSilenceIsNotCredentials(t *testing.T) {
 	}
 }
 
-// TestAuthenticateComesFirst: what stands behind the token on the wire finds the door open, without waiting for the answer.
+// TestAuthenticateComesFirst checks that requests after the token on the wire are accepted without
+// waiting for the response to it.
 func TestAuthenticateComesFirst(t *testing.T) {
 	mux := testMux(nil)
 	s := serve(t, &Listener{Handler: mux, Mode: mux.Mode, Tokens: []string{"right"}}, "tcp://127.0.0.1:0")
@@ -93,7 +97,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		cert.checked = time.Now() // of this bubble
+		cert.checked = time.Now() // in the time of this bubble
 		want := func(serial int64) {
 			t.Helper()
 			got, err := cert.Config().GetCertificate(&tls.ClientHelloInfo{})
@@ -134,8 +138,10 @@ func TestConnLimit(t *testing.T) {
 		ok   bool
 	}{
 		{"192.0.2.1", true}, {"192.0.2.1", true}, {"192.0.2.1", false}, // its share is used up
-		{"2001:db8::1", true}, {"2001:db8::2", true}, {"2001:db8::3", false}, // so is that of a network whose addresses one machine has
-		{"127.0.0.1", true}, {"127.0.0.1", true}, {"127.0.0.1", true}, // which this machine does not have
+		// so is the share of a network whose addresses belong to one machine
+		{"2001:db8::1", true}, {"2001:db8::2", true}, {"2001:db8::3", false},
+		// loopback addresses have no share
+		{"127.0.0.1", true}, {"127.0.0.1", true}, {"127.0.0.1", true},
 		{"192.0.2.2", false}, // all places are taken
 	} {
 		if _, err := l.enter(at(c.from)); (err == nil) != c.ok || err != nil && !errors.Is(err, errTooMany) {
@@ -175,5 +181,23 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	}
 	if err := Serve(t.Context(), testMux(nil), "nowhere"); err == nil {
 		t.Error("Serve on no target = nil")
+	}
+}
+
+// TestABatchTriesNoMoreTokens checks that the right token after three wrong ones is rejected too,
+// and that nothing after them runs.
+func TestABatchTriesNoMoreTokens(t *testing.T) {
+	d := &tokenGate{next: jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
+		t.Error("a handler ran")
+		return nil, nil
+	}), tokens: []guard.Digest{guard.DigestOf("right")}}
+	for _, token := range []string{"a", "b", "c", "right"} {
+		req := &jsonrpc.Request{Method: MethodAuthenticate, Params: jsonrpc.Raw(`{"token":"` + token + `"}`)}
+		if got, err := d.Handle(t.Context(), req); err == nil {
+			t.Errorf("%s = %v, want an error", token, got)
+		}
+	}
+	if _, err := d.Handle(t.Context(), &jsonrpc.Request{Method: "x"}); err == nil {
+		t.Error("a request behind them was taken")
 	}
 }

@@ -10,59 +10,69 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Dialer makes clients. The zero value is ready for use; its fields are read by each Dial and not changed by any.
+// A Dialer creates clients. The zero value is ready for use. Dial reads the fields and never
+// changes them.
 type Dialer struct {
-	// Schemes is what can be dialled. Nil means DefaultSchemes.
+	// Schemes is the table of schemes that can be dialled. If nil, DefaultSchemes is used.
 	Schemes Schemes
 
-	// TLS is used for https, wss and tls. Nil means the system's authorities and TLS 1.2 or later.
+	// TLS configures https, wss and tls. If nil, the system's authorities and TLS 1.2 or later are
+	// used.
 	TLS *tls.Config
 
-	// Token is sent as a bearer token over HTTP and WebSocket, and by the method "rpc.authenticate" over tcp and tls.
+	// Token is sent as a bearer token over HTTP and WebSocket, and by the method "rpc.authenticate"
+	// over tcp and tls.
 	Token string
 
-	// Header goes with every request over HTTP, and with the first one of a WebSocket.
+	// Header is sent with every request over HTTP, and with the opening request of a WebSocket.
 	Header http.Header
 
-	// Back answers what the server sends by itself: calls, and notifications that belong to none of our calls. Nil
-	// answers "method not found" and drops notifications. Mode is about its methods, usually Mux.Mode.
+	// Back handles what the server initiates: calls, and notifications that belong to no pending
+	// call. If nil, calls get "method not found" and notifications are dropped. Mode returns the
+	// modes of its methods; it is usually Mux.Mode.
 	Back jsonrpc.Handler
 	Mode func(method string) jsonrpc.Mode
 
-	// Related tells which of our calls a notification belongs to, so that it reaches the function that was given to Stream.
-	// Nil looks for a member "request_id" in the params. Over HTTP the carrier knows.
+	// Related returns the ID of the call that a notification belongs to, so that it is passed to
+	// the function of Stream. If nil, the member "request_id" of the params is used. Over HTTP, the
+	// transport itself relates notifications to calls.
 	Related func(*jsonrpc.Request) (jsonrpc.ID, bool)
 
-	// Cancellation is how the server is told that a call was abandoned. Nil means jsonrpc.CancelRequest.
+	// Cancellation defines how the client cancels a call at the server. If nil,
+	// jsonrpc.CancelRequest is used.
 	Cancellation *jsonrpc.Cancellation
 
-	// Limits bound the conversation. CallTime among them is the time of each call: 60 s, renewed by each notification about it.
+	// Limits bound the connection. CallTime bounds each call: the default is 60 s, renewed by each
+	// notification about the call.
 	Limits jsonrpc.Limits
 
-	// MaxMessage bounds one message from the server, in bytes. Zero means 16 MiB, negative means no bound.
+	// MaxMessage bounds one message from the server, in bytes. Zero means 16 MiB, negative means no
+	// bound.
 	MaxMessage int64
 
 	// Timeout bounds Dial itself. Zero means 5 s, negative means no bound.
 	Timeout time.Duration
 
-	// Tap sees each payload, both ways. Nil: none.
+	// Tap receives each payload in both directions. It may be nil.
 	Tap Tap
 
-	// Report is told what does not reach a caller, such as an answer that nobody waits for. Nil drops it.
+	// Report is called with events that no caller receives, such as a response to no pending call.
+	// If nil, they are dropped.
 	Report func(what string, err error)
 
-	// Stderr is told each line that a child process writes to its standard error, with control characters escaped. Nil
-	// drops them.
+	// Stderr is called with each line that a child process writes to its standard error, with
+	// control characters escaped. If nil, the lines are dropped.
 	Stderr func(line string)
 }
 
-// maxAnswer is the limit of one message for whoever asks: twice what it may be sent as a question, and again.
+// maxAnswer is the default limit of one message from a server: four times the limit of a request.
 const maxAnswer = 16 << 20
 
-// dialTime bounds a Dial.
+// dialTime is the default timeout of Dial.
 const dialTime = 5 * time.Second
 
-// Dial makes a client of the server at target, with the default settings. See [ParseTarget] for what target may be.
+// Dial connects to the server at target with the default settings. See [ParseTarget] for the syntax
+// of target.
 func Dial(ctx context.Context, target string) (*Client, error) {
 	t, err := ParseTarget(target)
 	if err != nil {
@@ -71,17 +81,17 @@ func Dial(ctx context.Context, target string) (*Client, error) {
 	return new(Dialer).Dial(ctx, t)
 }
 
-// Dial opens a way to the server at t. Over HTTP nothing happens before the first call. ctx bounds Dial alone; the
-// client lives until Close.
+// Dial connects to the server at t. Over HTTP nothing is sent before the first call. ctx bounds
+// only Dial; the client is open until Close.
 //
-// A scheme that is not in the table is a *[TargetError].
+// It returns a *[TargetError] for a scheme that is not in the table.
 func (d *Dialer) Dial(ctx context.Context, t Target) (*Client, error) {
 	scheme, err := d.scheme(t)
 	if err != nil {
 		return nil, err
 	}
 	if scheme.Dial == nil {
-		return nil, &TargetError{Target: t.String(), Reason: "it can be served but not dialled"}
+		return nil, &TargetError{Target: t.String(), Reason: "its scheme is only for listening, not for calls"}
 	}
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
@@ -92,14 +102,15 @@ func (d *Dialer) Dial(ctx context.Context, t Target) (*Client, error) {
 	return &Client{Caller: caller, Target: t}, nil
 }
 
-// Open opens the bare carrier to t, for payloads that are no messages. Only carriers on which both sides speak have one.
+// Open connects to t and returns the transport, for payloads that are not messages. Only
+// bidirectional transports support it.
 func (d *Dialer) Open(ctx context.Context, t Target) (jsonrpc.Transport, error) {
 	scheme, err := d.scheme(t)
 	if err != nil {
 		return nil, err
 	}
 	if scheme.Open == nil {
-		return nil, &TargetError{Target: t.String(), Reason: "its scheme has no carrier to open"}
+		return nil, &TargetError{Target: t.String(), Reason: "its scheme is only for listening, not for calls"}
 	}
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
@@ -120,7 +131,7 @@ func (d *Dialer) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, d.Timeout)
 }
 
-// maxMessage is the limit of one message from the server, as the carriers want it.
+// maxMessage returns the limit of one message from the server, in the form that the transports use.
 func (d *Dialer) maxMessage() int64 {
 	if d.MaxMessage == 0 {
 		return maxAnswer
@@ -128,7 +139,7 @@ func (d *Dialer) maxMessage() int64 {
 	return d.MaxMessage
 }
 
-// header is what goes with a request over HTTP. The caller may change it.
+// header returns the headers of a request over HTTP. The caller may change the result.
 func (d *Dialer) header() http.Header {
 	h := d.Header.Clone()
 	if d.Token != "" {
@@ -156,18 +167,18 @@ func (table Schemes) find(t Target) (Scheme, error) {
 	case t.Scheme == "nats":
 		return scheme, &TargetError{Target: t.String(), Reason: "NATS is not built in yet"}
 	}
-	return scheme, &TargetError{Target: t.String(), Reason: "unknown scheme; there are http, https, sse+http, sse+https, ws, wss, tcp, tls, unix and stdio"}
+	return scheme, &TargetError{Target: t.String(), Reason: "unknown scheme; the schemes are http, https, sse+http, sse+https, ws, wss, tcp, tls, unix and stdio"}
 }
 
-// Converse makes a Caller of a carrier on which both sides speak, and starts to read from it. Close of the Caller
-// closes the carrier.
+// Converse creates a Caller on a bidirectional transport and starts to read from it. Close of the
+// Caller closes the transport.
 func (d *Dialer) Converse(ctx context.Context, transport jsonrpc.Transport, version jsonrpc.Version) *jsonrpc.Conn {
 	c := d.conn(transport, version)
 	c.Start(context.WithoutCancel(ctx))
 	return c
 }
 
-// conn is Converse without the start.
+// conn is Converse without starting to read.
 func (d *Dialer) conn(transport jsonrpc.Transport, version jsonrpc.Version) *jsonrpc.Conn {
 	c := jsonrpc.NewConn(withTap(transport, d.Tap))
 	d.answering(&c.Answerer)
@@ -176,7 +187,7 @@ func (d *Dialer) conn(transport jsonrpc.Transport, version jsonrpc.Version) *jso
 	return c
 }
 
-// answering sets up how we answer the server.
+// answering configures how the client handles requests of the server.
 func (d *Dialer) answering(a *jsonrpc.Answerer) {
 	a.Handler = d.Back
 	if a.Handler == nil {
@@ -206,8 +217,8 @@ func (d *Dialer) related() func(*jsonrpc.Request) (jsonrpc.ID, bool) {
 	}
 }
 
-// A Client is a way to one server. It is safe for concurrent use.
+// A Client is a connection to one server. It is safe for concurrent use.
 type Client struct {
 	Caller
-	Target Target // what was dialled
+	Target Target // the dialled target
 }

@@ -39,7 +39,7 @@ func TestDialRefuses(t *testing.T) {
 
 func isTargetError(err error) bool { _, ok := errors.AsType[*TargetError](err); return ok }
 
-// TestPending: the ids of calls that wait are there for whoever asks why nothing comes.
+// TestPending checks that the IDs of waiting calls are reported.
 func TestPending(t *testing.T) {
 	waiting := make(chan struct{}, 2)
 	mux := testMux(waiting)
@@ -51,7 +51,8 @@ func TestPending(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for _, id := range []jsonrpc.ID{jsonrpc.StringID("x"), jsonrpc.IntID(7)} {
-		wg.Go(func() { _ = c.Do(ctx, &jsonrpc.Item{Method: "wait", ID: id}) }) // it is cancelled below
+		// it is cancelled below
+		wg.Go(func() { _ = c.Do(ctx, &jsonrpc.Item{Method: "wait", ID: id}) })
 		<-waiting
 	}
 	var got []string
@@ -71,7 +72,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// child is a Target that runs this test binary as a server on stdio.
+// child returns a Target that runs this test binary as a server on stdio.
 func child(t *testing.T, mode string) Target {
 	t.Helper()
 	self, err := os.Executable()
@@ -82,7 +83,7 @@ func child(t *testing.T, mode string) Target {
 	return Command(self)
 }
 
-// TestChild: a program that serves on its stdin and stdout, in both framings and versions.
+// TestChild calls a program that serves on its stdin and stdout, in both framings and versions.
 func TestChild(t *testing.T) {
 	for _, mode := range []string{"stdio:", "stdio:?framing=header", "stdio:?jsonrpc=1.0"} {
 		t.Run(mode, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// TestChildThatEnds: calls learn with which code.
+// TestChildThatEnds checks that calls return the exit code of the child.
 func TestChildThatEnds(t *testing.T) {
 	c, err := new(Dialer).Dial(t.Context(), child(t, "no target"))
 	if err != nil {
@@ -135,7 +136,7 @@ func TestChildThatEnds(t *testing.T) {
 	}
 }
 
-// TestOpen: bytes that are no message reach the server as they are.
+// TestOpen checks that bytes that are not a message reach the server unchanged.
 func TestOpen(t *testing.T) {
 	at := serve(t, &Listener{Handler: testMux(nil)}, "tcp://127.0.0.1:0?framing=header").Targets()[0]
 	if at.Framing != stream.Header {

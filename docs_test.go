@@ -1,7 +1,10 @@
 package parley_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -9,7 +12,8 @@ import (
 	"testing"
 )
 
-// The Go code of the README stands in the examples, word for word, so that it compiles and runs.
+// TestReadmeShowsExamples checks that the Go code of the README is in the examples verbatim, so
+// that it compiles and runs.
 func TestReadmeShowsExamples(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -35,13 +39,14 @@ func TestReadmeShowsExamples(t *testing.T) {
 	}
 }
 
-// testFolders are the packages that docs/mcp.md names tests of.
+// testFolders are the packages whose tests docs/mcp.md names.
 var testFolders = map[string]string{
 	"mcp": "mcp", "mcphttp": "mcp/mcphttp", "oauth": "mcp/oauth", "streamable": "transport/streamable", "sse": "transport/sse",
 	"interop": "interop/mcp", "demo": "internal/demo", "parley": "cmd/parley",
 }
 
-// Every test that the table of MCP's features names is there, with the case that it names, and each row has one.
+// TestTheTableOfMCPNamesTests checks that every test and case in the table of MCP's features
+// exists, and that each row names one.
 func TestTheTableOfMCPNamesTests(t *testing.T) {
 	page, err := os.ReadFile("docs/mcp.md")
 	if err != nil {
@@ -92,5 +97,88 @@ func TestTheTableOfMCPNamesTests(t *testing.T) {
 	}
 	if rows < 60 {
 		t.Errorf("the table has %d rows", rows)
+	}
+}
+
+// pages returns the Markdown pages of the repository by their path, without code blocks.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	code := regexp.MustCompile("(?s)\n```.*?\n```")
+	all := make(map[string]string)
+	read := func(name string) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.ToSlash(name)] = code.ReplaceAllString(string(text), "\n")
+	}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"} {
+		read(name)
+	}
+	err := filepath.WalkDir("docs", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(name, ".md") {
+			read(name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// anchors returns the fragments that a page defines: its headings, as GitHub names them, and IDs.
+func anchors(page string) map[string]bool {
+	found := make(map[string]bool)
+	drop := regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		heading := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(m[1], "$1")
+		found[strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")] = true
+	}
+	for _, m := range regexp.MustCompile(`id="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		found[m[1]] = true
+	}
+	return found
+}
+
+// TestLinks checks that the relative links of all pages lead to a file, and to a heading of it.
+func TestLinks(t *testing.T) {
+	all := pages(t)
+	links := 0
+	for name, page := range all {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(page, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			file, fragment, _ := strings.Cut(m[1], "#")
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s links to %s, which does not exist", name, m[1])
+			} else if text, ok := all[target]; ok && fragment != "" && !anchors(text)[fragment] {
+				t.Errorf("%s links to %s, and %s has no such heading", name, m[1], target)
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("the pages have %d links", links)
+	}
+}
+
+// TestIndex checks that docs/README.md links every page of docs; docs/decisions has its own index.
+func TestIndex(t *testing.T) {
+	all := pages(t)
+	for name := range all {
+		file, inDocs := strings.CutPrefix(name, "docs/")
+		index := "docs/README.md"
+		if decision, ok := strings.CutPrefix(file, "decisions/"); ok && decision != "README.md" {
+			index, file = "docs/decisions/README.md", decision
+		}
+		if inDocs && name != index && !strings.Contains(all[index], "]("+file+")") {
+			t.Errorf("%s does not link %s", index, file)
+		}
 	}
 }

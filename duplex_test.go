@@ -16,10 +16,10 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// serveOnStdio is set for a copy of the test program that is a server on stdio.
+// serveOnStdio is the environment variable of a copy of the test program that is a server on stdio.
 const serveOnStdio = "PARLEY_TEST_SERVE_STDIO"
 
-// bothWays has methods for two sides that load each other.
+// bothWays returns methods for two sides that put load on each other.
 func bothWays() *jsonrpc.Mux {
 	m := new(jsonrpc.Mux)
 	m.Add("after", jsonrpc.Func(func(ctx context.Context, in struct {
@@ -40,8 +40,10 @@ func bothWays() *jsonrpc.Mux {
 		below, err := jsonrpc.Call[int](ctx, p, "down", []int{in[0] - 1})
 		return below + 1, err
 	}))
+	addNests(m)
 	m.Add("length", jsonrpc.Func(func(_ context.Context, in []string) (int, error) { return len(in[0]), nil }))
-	m.Add("turn", jsonrpc.PeerFunc(func(ctx context.Context, p jsonrpc.Peer, in []int) (int, error) { // the server begins
+	// the server starts the calls
+	m.Add("turn", jsonrpc.PeerFunc(func(ctx context.Context, p jsonrpc.Peer, in []int) (int, error) {
 		var wait sync.WaitGroup
 		var mu sync.Mutex
 		sum := 0
@@ -60,7 +62,7 @@ func bothWays() *jsonrpc.Mux {
 	return m
 }
 
-// serveStdio is what the copy of the test program does.
+// serveStdio is the main function of the copy with serveOnStdio.
 func serveStdio() {
 	m := bothWays()
 	m.Add("kill", jsonrpc.Func(func(context.Context, struct{}) (any, error) {
@@ -81,7 +83,7 @@ func serveStdio() {
 	}
 }
 
-// eachDuplex runs f with a client of every carrier on which both sides speak.
+// eachDuplex runs f with a client of every bidirectional transport.
 func eachDuplex(t *testing.T, f func(t *testing.T, c *Client)) {
 	mux := bothWays()
 	l := &Listener{Handler: mux, Mode: mux.Mode, Limits: jsonrpc.Limits{Pending: 10_000}}
@@ -133,7 +135,17 @@ func eachDuplex(t *testing.T, f func(t *testing.T, c *Client)) {
 	}
 }
 
-// A thousand calls on one connection, answered in any order: each caller gets its own answer, and nobody waits for the slow.
+// manyCalls returns how many calls a test makes at once: a thousand, and a tenth of that under the
+// race detector, which finds the same races with them.
+func manyCalls() int {
+	if underRace {
+		return 100
+	}
+	return 1000
+}
+
+// TestAThousandCallsOnOneConnection makes a thousand calls whose responses arrive in any order.
+// Each caller gets its own response, and no call waits for a slow one.
 func TestAThousandCallsOnOneConnection(t *testing.T) {
 	eachDuplex(t, func(t *testing.T, c *Client) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -141,11 +153,11 @@ func TestAThousandCallsOnOneConnection(t *testing.T) {
 		slow := make(chan error, 1)
 		go func() { slow <- c.Call(ctx, "after", []int{0, 600_000}, nil) }()
 		var wait sync.WaitGroup
-		for i := range 1000 {
+		for i := range manyCalls() {
 			wait.Go(func() {
 				var got int
 				item := jsonrpc.Item{Method: "after", Params: map[string]int{"n": i, "ms": rand.IntN(20)}, Result: &got}
-				switch i % 4 { // ids of every kind, all in flight together
+				switch i % 4 { // IDs of every kind, all in flight together
 				case 1:
 					item.ID = jsonrpc.StringID(strconv.Itoa(i))
 				case 2:
@@ -169,10 +181,11 @@ func TestAThousandCallsOnOneConnection(t *testing.T) {
 	})
 }
 
-// A thousand calls from each side at once, each calling back three deep, with the same numbers as ids on both sides.
+// TestAThousandPairsThreeDeep makes a thousand concurrent calls from each side, each with three
+// levels of calls back, with the same numbers as IDs on both sides.
 func TestAThousandPairsThreeDeep(t *testing.T) {
 	eachDuplex(t, func(t *testing.T, c *Client) {
-		const pairs, depth = 1000, 3
+		pairs, depth := manyCalls(), 3
 		theirs := make(chan int, 1)
 		go func() {
 			sum, err := jsonrpc.Call[int](t.Context(), c, "turn", []int{pairs, depth})
@@ -197,7 +210,8 @@ func TestAThousandPairsThreeDeep(t *testing.T) {
 	})
 }
 
-// A large message is taken up to the limit, and one over it is refused without an end of the process.
+// TestLargeMessages checks that a message up to the limit is accepted, and that the process
+// survives one above it.
 func TestLargeMessages(t *testing.T) {
 	eachDuplex(t, func(t *testing.T, c *Client) {
 		got, err := jsonrpc.Call[int](t.Context(), c, "length", []string{strings.Repeat("x", 4_000_000)})
@@ -210,7 +224,8 @@ func TestLargeMessages(t *testing.T) {
 	})
 }
 
-// A process that is killed while it works fails the calls that wait for it, with the reason.
+// TestAChildIsKilledInMidCall checks that the calls that wait for a child process fail with the
+// reason when it dies.
 func TestAChildIsKilledInMidCall(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// loop is the carrier of ExampleSchemes: a server in this process, which ends when its client hangs up.
+// loop is the transport of ExampleSchemes: a server in this process that stops when its client
+// closes the connection.
 func loop(ctx context.Context, name string) (jsonrpc.Transport, error) {
 	var mux jsonrpc.Mux
 	mux.Add("say", jsonrpc.Func(func(_ context.Context, text string) (string, error) { return name + ": " + text, nil }))

@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// One handler on two carriers, and a client of each.
+// One handler is served on two transports, with a client of each.
 func Example() {
 	ctx := context.Background()
 	var mux jsonrpc.Mux
@@ -48,7 +48,7 @@ func target(text string) parley.Target {
 	return t
 }
 
-// A program adds a scheme of its own to the table.
+// A program adds its own scheme to the table.
 func ExampleSchemes() {
 	schemes := parley.DefaultSchemes()
 	schemes["loop"] = parley.Scheme{

@@ -11,7 +11,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// held is a handler that waits until it may leave, and tells whether it was cancelled meanwhile.
+// held returns a handler that blocks until leave is closed. Its result is true unless it was
+// cancelled meanwhile.
 func held(entered chan<- struct{}, leave <-chan struct{}) jsonrpc.Handler {
 	return jsonrpc.HandlerFunc(func(ctx context.Context, _ *jsonrpc.Request) (any, error) {
 		entered <- struct{}{}
@@ -20,7 +21,8 @@ func held(entered chan<- struct{}, leave <-chan struct{}) jsonrpc.Handler {
 	})
 }
 
-// TestHalfClosedStreamsAreAnswered: printf … | nc -N closes its side and waits.
+// TestHalfClosedStreamsAreAnswered checks that a client that closes its sending side, as printf … |
+// nc -N does, gets its response.
 func TestHalfClosedStreamsAreAnswered(t *testing.T) {
 	for _, target := range []string{"tcp://127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "s")} {
 		t.Run(target, func(t *testing.T) {
@@ -33,7 +35,8 @@ func TestHalfClosedStreamsAreAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if _, err := io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"held"}`); err != nil { // the last line needs no end
+			// the last line needs no newline
+			if _, err := io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"held"}`); err != nil {
 				t.Fatal(err)
 			}
 			if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
@@ -49,7 +52,8 @@ func TestHalfClosedStreamsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestNobodyCancelsForOthersOverHTTP: ids are each caller's own, so a cancel by POST could mean anybody's call.
+// TestNobodyCancelsForOthersOverHTTP checks that a cancel notification by POST has no effect: each
+// caller chooses its own IDs, so that the ID could be the ID of another caller's call.
 func TestNobodyCancelsForOthersOverHTTP(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	mux := new(jsonrpc.Mux)

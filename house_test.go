@@ -16,8 +16,9 @@ import (
 	"testing"
 )
 
-// unwanted is what no file of ours may hold. The patterns are written so that they do not match themselves. A pattern is
-// tried only on a text that has one of its hints, since most have none.
+// unwanted lists patterns that no file of the project may contain. They are written so that they do
+// not match themselves. A pattern is tried only on a text that contains one of its hints, because
+// most texts contain none.
 var unwanted = map[string]struct {
 	hints   []string
 	pattern *regexp.Regexp
@@ -46,7 +47,7 @@ var unwanted = map[string]struct {
 	},
 }
 
-// findUnwanted says what text holds and where, or "".
+// findUnwanted describes what text contains and returns its location, or "".
 func findUnwanted(text []byte) (what string, at []int) {
 	for what, u := range unwanted {
 		if !slices.ContainsFunc(u.hints, func(hint string) bool { return bytes.Contains(text, []byte(hint)) }) {
@@ -59,7 +60,8 @@ func findUnwanted(text []byte) (what string, at []int) {
 	return "", nil
 }
 
-// ourFiles yields every file of the checkout that is ours: no hidden cache, nothing that .gitignore leaves out.
+// ourFiles calls f with every file of the checkout that belongs to the project: no hidden caches,
+// and nothing that .gitignore excludes.
 func ourFiles(t *testing.T, f func(name string)) {
 	t.Helper()
 	count := 0
@@ -102,7 +104,7 @@ func TestNothingOfThisMachineIsInTheFiles(t *testing.T) {
 }
 
 func TestUnwanted(t *testing.T) {
-	// The parts are joined here, so that this file is clean.
+	// The parts are joined here, so that this file does not match.
 	for _, bad := range []string{
 		"see /" + "work/main/x", "cd /" + "root/go", "https://" + "registry." + "npmjs.org/x", "GOPROXY=https://proxy." + "golang.org",
 		"-----BEGIN RSA " + "PRIVATE KEY-----", "ghp_" + strings.Repeat("a", 36), "//host/:_auth" + "Token=x",
@@ -119,7 +121,7 @@ func TestUnwanted(t *testing.T) {
 	}
 }
 
-// A dependency that nobody has written a sentence about is not reviewed.
+// TestEveryDependencyIsExplained checks that docs/dependencies.md explains each dependency.
 func TestEveryDependencyIsExplained(t *testing.T) {
 	page, err := os.ReadFile("docs/dependencies.md")
 	if err != nil {
@@ -129,7 +131,8 @@ func TestEveryDependencyIsExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+/\S+) v\S+$`).FindAllSubmatch(mod, -1) // what is "// indirect" ends otherwise
+	// lines with "// indirect" do not match
+	found := regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+/\S+) v\S+$`).FindAllSubmatch(mod, -1)
 	if len(found) < 3 {
 		t.Fatalf("found %d dependencies in go.mod", len(found))
 	}
@@ -140,7 +143,98 @@ func TestEveryDependencyIsExplained(t *testing.T) {
 	}
 }
 
-// Every package says in its first sentence what it is, and shows it in an example that runs.
+// TestDependenciesAreUsedWhereThePageSays compares the packages that docs/dependencies.md lists for
+// each module of go.mod with those that import it.
+func TestDependenciesAreUsedWhereThePageSays(t *testing.T) {
+	page, err := os.ReadFile("docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, tests := importers(t)
+	quoted := regexp.MustCompile("`([^`]+)`")
+	rows := 0
+	// of the table that the row is in; nil for a table without the column
+	var used map[string][]string
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, "|")
+		switch {
+		case strings.HasPrefix(line, "| module | used by |"):
+			used = code
+		case strings.HasPrefix(line, "| module | tests of |"):
+			used = tests
+		case len(cells) < 4 || !strings.HasPrefix(line, "| `"):
+			if !strings.HasPrefix(line, "|") {
+				used = nil
+			}
+		case used != nil:
+			listed := []string{}
+			for _, m := range quoted.FindAllStringSubmatch(cells[2], -1) {
+				listed = append(listed, m[1])
+			}
+			for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
+				rows++
+				if !slices.Equal(listed, used[m[1]]) {
+					t.Errorf("docs/dependencies.md: %s\n listed: %q\nimports: %q", m[1], listed, used[m[1]])
+				}
+				delete(used, m[1])
+			}
+		}
+	}
+	if rows < 20 {
+		t.Errorf("the tables have %d modules", rows)
+	}
+	for _, m := range slices.Sorted(maps.Keys(code)) {
+		t.Errorf("docs/dependencies.md has no row for %s, which is used by %q", m, code[m])
+	}
+}
+
+// importers returns the folders whose code, and those whose tests, import each module of go.mod.
+func importers(t *testing.T) (code, tests map[string][]string) {
+	t.Helper()
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modules []string
+	for _, m := range regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+/\S+) v\S+`).FindAllSubmatch(mod, -1) {
+		modules = append(modules, string(m[1]))
+	}
+	code, tests = make(map[string][]string), make(map[string][]string)
+	all := goFiles(t)
+	for _, folder := range slices.Sorted(maps.Keys(all)) {
+		for _, name := range all[folder] {
+			users := code
+			if strings.HasSuffix(name, "_test.go") {
+				users = tests
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range file.Imports {
+				m := moduleOf(strings.Trim(spec.Path.Value, `"`), modules)
+				if m != "" && !slices.Contains(users[m], folder) {
+					users[m] = append(users[m], folder)
+				}
+			}
+		}
+	}
+	return code, tests
+}
+
+// moduleOf returns the longest of modules that contains a package, or "".
+func moduleOf(imported string, modules []string) string {
+	longest := ""
+	for _, m := range modules {
+		if strings.HasPrefix(imported+"/", m+"/") && len(m) > len(longest) {
+			longest = m
+		}
+	}
+	return longest
+}
+
+// TestEveryPackageExplainsItself checks that the first sentence of every package describes the
+// package, and that a runnable example shows its use.
 func TestEveryPackageExplainsItself(t *testing.T) {
 	all := goFiles(t)
 	for _, folder := range slices.Sorted(maps.Keys(all)) {
@@ -175,11 +269,84 @@ func TestEveryPackageExplainsItself(t *testing.T) {
 		case !strings.HasPrefix(comment, "Package "+name+" "):
 			t.Errorf("%s: the doc comment does not begin with %q", folder, "Package "+name+" ")
 		case strings.HasPrefix(folder, "internal/x/"):
-			// Nobody but us reads its documentation; its tests are enough.
+			// Its documentation is for this project only; its tests are enough.
 		case strings.HasSuffix(name, "test"):
-			// A contract takes a *testing.T, which no example has: the tests that run it are the example.
+			// A contract test takes a *testing.T, which no example has: the tests that run it are
+			// the example.
 		case !slices.ContainsFunc(doc.Examples(tests...), func(e *doc.Example) bool { return e.Output != "" || e.EmptyOutput }):
 			t.Errorf("%s has no example with an output", folder)
+		}
+	}
+}
+
+// TestOnlyJSONRPCWalksJSON checks that no other package declares what package jsonrpc exports for
+// all: Raw.Members, Raw.Elements and AppendString. A copy has its own rules for white space,
+// escapes and invalid text. A package that looks up one member names its rule for duplicates:
+// lastMember.
+func TestOnlyJSONRPCWalksJSON(t *testing.T) {
+	all := goFiles(t)
+	for _, folder := range slices.Sorted(maps.Keys(all)) {
+		if folder == "jsonrpc" {
+			continue
+		}
+		for _, name := range all[folder] {
+			fset := token.NewFileSet()
+			file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && copiesWalker(f) {
+					t.Errorf("%s: %s is a mechanism of package jsonrpc: use Raw.Members, Raw.Elements or AppendString", fset.Position(f.Pos()), f.Name.Name)
+				}
+			}
+		}
+	}
+}
+
+// copiesWalker reports whether f has the name and the parameters of a function that package jsonrpc
+// exports: it takes JSON text, or appends to it.
+func copiesWalker(f *ast.FuncDecl) bool {
+	switch strings.ToLower(f.Name.Name) {
+	case "members", "elements", "eachmember", "eachelement", "appendstring", "skipvalue", "skipstring":
+	default:
+		return false
+	}
+	for _, p := range f.Type.Params.List {
+		switch typ := p.Type.(type) {
+		case *ast.ArrayType: // []byte
+			if elem, ok := typ.Elt.(*ast.Ident); ok && elem.Name == "byte" {
+				return true
+			}
+		case *ast.SelectorExpr: // jsonrpc.Raw, jsontext.Value, json.RawMessage
+			if slices.Contains([]string{"Raw", "Value", "RawMessage"}, typ.Sel.Name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestCopiesWalker checks copiesWalker, which the test above depends on.
+func TestCopiesWalker(t *testing.T) {
+	for declaration, want := range map[string]bool{
+		"func members(text jsonrpc.Raw, f func(name []byte, value jsonrpc.Raw)) {}": true,
+		"func elements(array jsonrpc.Raw) []jsonrpc.Raw { return nil }":             true,
+		"func members(object jsontext.Value) {}":                                    true,
+		"func (l *lens) eachMember(object []byte) {}":                               true,
+		"func appendString(dst []byte, s string) []byte { return dst }":             true,
+		// the fields of a Go type
+		"func members(t reflect.Type) {}":                                           false,
+		"func lastMember(text jsonrpc.Raw, name string) jsonrpc.Raw { return nil }": false,
+		"func appendHarmlessString(dst []byte, text string) []byte { return dst }":  false,
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+declaration, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := copiesWalker(file.Decls[0].(*ast.FuncDecl)); got != want {
+			t.Errorf("%s: %t", declaration, got)
 		}
 	}
 }

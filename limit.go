@@ -12,13 +12,16 @@ import (
 	"net/textproto"
 	"sync"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/budget"
+	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A connLimit counts the connections of one address, in all and from each remote address.
+// A connLimit counts the connections of one address, in total and from each remote address.
 type connLimit struct {
 	max, perIP int
 
-	mu    sync.Mutex // guards what is below
+	mu    sync.Mutex // guards the fields below
 	total int
 	byIP  map[netip.Addr]int
 	guest map[net.Conn]*guest // of HTTP, until they are closed or hijacked
@@ -35,9 +38,13 @@ func newConnLimit(most, perIP int) *connLimit {
 	return &connLimit{max: most, perIP: perIP, byIP: make(map[netip.Addr]int), guest: make(map[net.Conn]*guest)}
 }
 
+// processConns returns the maximum number of connections of all addresses of the process: 80 % of
+// the files that it may open.
+func processConns() int { return max(openFiles()/10*8, 1) }
+
 var errTooMany = errors.New("too many connections")
 
-// enter counts a connection from remote, unless it is one too many.
+// enter counts a connection from remote, or returns an error if the limit is reached.
 func (l *connLimit) enter(remote net.Addr) (netip.Addr, error) {
 	ip := addrOf(remote)
 	l.mu.Lock()
@@ -49,6 +56,11 @@ func (l *connLimit) enter(remote net.Addr) (netip.Addr, error) {
 		if l.byIP[ip] >= l.perIP {
 			return ip, fmt.Errorf("%w from %s: %d", errTooMany, ip, l.perIP)
 		}
+	}
+	if !budget.Connections.Enter(processConns()) {
+		return ip, fmt.Errorf("%w of this process", errTooMany)
+	}
+	if ip.IsValid() && !ip.IsLoopback() {
 		l.byIP[ip]++
 	}
 	l.total++
@@ -63,6 +75,7 @@ func (l *connLimit) leave(ip netip.Addr) {
 
 func (l *connLimit) leaveLocked(ip netip.Addr) {
 	l.total--
+	budget.Connections.Leave()
 	if !ip.IsValid() || ip.IsLoopback() {
 		return
 	}
@@ -71,8 +84,9 @@ func (l *connLimit) leaveLocked(ip netip.Addr) {
 	}
 }
 
-// addrOf is what connections are counted by: the IP address of the other end, of an IPv6 address the first 64 bits, since
-// whoever has one of these has all; the zero address for what has none, as a Unix socket.
+// addrOf returns the key by which connections are counted: the IP address of the other end, or the
+// first 64 bits of an IPv6 address, since one host usually controls all addresses of a /64; the
+// zero address for connections without an IP address, such as Unix sockets.
 func addrOf(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -85,20 +99,30 @@ func addrOf(a net.Addr) netip.Addr {
 	return ip
 }
 
-// A guest is one HTTP connection that was counted. When a WebSocket takes the connection over, whoever runs it lets the
-// guest leave; otherwise net/http's hooks do.
+// ipOf returns the IP address of the other end, or the zero address.
+func ipOf(a net.Addr) netip.Addr {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return tcp.AddrPort().Addr().Unmap()
+}
+
+// A guest is one counted HTTP connection. If a WebSocket takes the connection over, its server
+// calls leave; otherwise the hooks of net/http do.
 type guest struct {
 	limit    *connLimit
-	ip       netip.Addr
+	ip       netip.Addr // the key by which it is counted
+	remote   netip.Addr
 	hijacked bool // guarded by limit.mu
 }
 
 type guestKey struct{}
 
-// hooks are what an http.Server calls as connections come and go.
+// hooks returns the functions that an http.Server calls when connections open and close.
 func (l *connLimit) hooks() (func(context.Context, net.Conn) context.Context, func(net.Conn, http.ConnState)) {
 	connContext := func(ctx context.Context, c net.Conn) context.Context {
-		g := &guest{limit: l, ip: addrOf(c.RemoteAddr())}
+		g := &guest{limit: l, ip: addrOf(c.RemoteAddr()), remote: ipOf(c.RemoteAddr())}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.guest[c] = g
@@ -129,10 +153,10 @@ func guestOf(ctx context.Context) *guest {
 	return g
 }
 
-// leave ends a connection that was taken over.
+// leave releases the place of a connection that was taken over.
 func (g *guest) leave() { g.limit.leave(g.ip) }
 
-// abandon ends a connection that was to be taken over and may have been.
+// abandon releases the place of a connection after an attempt to take it over that may have failed.
 func (g *guest) abandon() {
 	g.limit.mu.Lock()
 	defer g.limit.mu.Unlock()
@@ -141,31 +165,33 @@ func (g *guest) abandon() {
 	}
 }
 
-// A limitedListener accepts what the limit allows and turns the rest away. Whoever closes a connection also lets it leave.
+// A limitedListener accepts connections up to the limit and rejects the rest. Closing a connection
+// also releases its place.
 type limitedListener struct {
 	net.Listener
 	limit  *connLimit
-	secure bool // nothing can be said before the TLS handshake, so nothing is
+	secure bool // nothing can be sent before the TLS handshake, so a rejection sends nothing
 	report func(what string, err error)
 
-	close     sync.Once
-	err       error // of Close; guarded by close
-	farewells sync.WaitGroup
+	close    sync.Once
+	err      error // of Close; guarded by close
+	refusals sync.WaitGroup
 
-	mu       sync.Mutex // guards what is below
+	mu       sync.Mutex // guards the fields below
 	closed   bool
 	refusing map[net.Conn]struct{}
 }
 
-// How a connection is refused that is one too many.
+// Bounds of rejecting connections above the limit.
 const (
-	maxFarewells  = 64          // at once; whoever comes then is closed without a word
-	farewellTime  = time.Second // for its request to come, and for the answer to be read
-	farewellBytes = 64 << 10    // of the request
+	// concurrently; connections above it are closed without a response
+	maxRefusing   = 64
+	refusalTime   = time.Second // for the request to arrive, and for the response to be read
+	refusalBytes  = 64 << 10    // of the request
 	tooManyAnswer = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )
 
-// Accept waits for a connection that may come in.
+// Accept waits for a connection within the limit.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -176,35 +202,37 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if over == nil {
 			return c, nil
 		}
-		l.report("refused", over)
+		l.report(jsonrpc.ReportRefused, over)
 		l.refuse(c)
 	}
 }
 
-// refuse answers on a goroutine: not before the request has come, which clients would not take for its answer.
+// refuse responds on a goroutine, and only after the request has arrived: clients do not treat an
+// earlier response as the response to their request.
 func (l *limitedListener) refuse(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.secure || l.closed || len(l.refusing) >= maxFarewells {
-		_ = c.Close() // without a word
+	if l.secure || l.closed || len(l.refusing) >= maxRefusing || !budget.Farewells.Enter(processConns()/8) {
+		_ = c.Close() // without a response
 		return
 	}
 	if l.refusing == nil {
 		l.refusing = make(map[net.Conn]struct{})
 	}
 	l.refusing[c] = struct{}{}
-	l.farewells.Go(func() {
-		farewell(c)
+	l.refusals.Go(func() {
+		refuseOverLimit(c)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.refusing, c)
+		budget.Farewells.Leave()
 	})
 }
 
-func farewell(c net.Conn) {
+func refuseOverLimit(c net.Conn) {
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(farewellTime)) // a TCP connection has deadlines
-	r := textproto.NewReader(bufio.NewReader(io.LimitReader(c, farewellBytes)))
+	_ = c.SetDeadline(time.Now().Add(refusalTime)) // a TCP connection has deadlines
+	r := textproto.NewReader(bufio.NewReader(io.LimitReader(c, refusalBytes)))
 	for {
 		line, err := r.ReadLine()
 		if err != nil {
@@ -218,26 +246,27 @@ func farewell(c net.Conn) {
 		return
 	}
 	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, c, farewellBytes) // closing with unread bytes would reset the connection under the answer
+		// closing with unread bytes would reset the connection before the response is read
+		_, _ = io.CopyN(io.Discard, c, refusalBytes)
 	}
 }
 
-// Close stops accepting and ends what is being refused. A second Close is no error.
+// Close stops accepting and ends the pending rejections. A second Close returns no error.
 func (l *limitedListener) Close() error {
 	l.close.Do(func() {
 		l.err = l.Listener.Close()
 		l.mu.Lock()
 		l.closed = true
 		for c := range l.refusing {
-			_ = c.Close() // its farewell is over
+			_ = c.Close() // ends its rejection
 		}
 		l.mu.Unlock()
-		l.farewells.Wait()
+		l.refusals.Wait()
 	})
 	return l.err
 }
 
-// cutText shortens what a peer sent, for the log.
+// cutText shortens text from a peer, for the log.
 func cutText(text string) string {
 	if len(text) > 256 {
 		return text[:256] + "…"

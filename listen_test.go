@@ -15,12 +15,13 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// TestEveryScheme holds one client against one server on each carrier: a call, a batch, a stream, a question back, a cancel.
+// TestEveryScheme tests one client with one server on each transport: a call, a batch, a stream, a
+// call from the server, a cancel.
 func TestEveryScheme(t *testing.T) {
 	files := newCertFiles(t)
 	waiting := make(chan struct{}, 1)
 	mux := testMux(waiting)
-	var seen sync.Map // what the server's tap saw
+	var seen sync.Map // the payloads of the server's tap
 	l := &Listener{Handler: mux, Mode: mux.Mode, TLS: files.server(t), Tap: func(f Frame) { seen.Store(fmt.Sprint(f.Out, string(f.Payload)), f.Time) }}
 	s := serve(t, l,
 		"http://127.0.0.1:0", "https://127.0.0.1:0/deep/path", "ws://127.0.0.1:0", "wss://127.0.0.1:0",
@@ -28,13 +29,13 @@ func TestEveryScheme(t *testing.T) {
 		"sse+http://127.0.0.1:0", "sse+https://127.0.0.1:0/x", "http://127.0.0.1:0?jsonrpc=1.0", "tcp://127.0.0.1:0?jsonrpc=1.0",
 	)
 	targets := s.Targets()
-	for _, scheme := range []string{"ws", "wss"} { // an HTTP address takes WebSocket too
+	for _, scheme := range []string{"ws", "wss"} { // an HTTP address accepts WebSocket too
 		t := targets[slices.IndexFunc(targets, func(t Target) bool { return t.Scheme == "http"+strings.TrimPrefix(scheme, "ws") })]
 		t.Scheme = scheme
 		targets = append(targets, t)
 	}
 	bare := targets[0]
-	bare.Path = "" // many programs are given an address without a path
+	bare.Path = "" // many programs are configured with an address without a path
 	targets = append(targets, bare)
 
 	for _, target := range targets {
@@ -71,7 +72,8 @@ func TestEveryScheme(t *testing.T) {
 			if err := c.Notify(t.Context(), "nope", nil); err != nil {
 				t.Errorf("Notify = %v", err)
 			}
-			if target.Version != jsonrpc.Version1 { // which has no batches and no named params
+			// JSON-RPC 1.0 has no batches and no named params
+			if target.Version != jsonrpc.Version1 {
 				testStream(t, c)
 				testBatch(t, c)
 				testAsk(t, c)
@@ -205,7 +207,8 @@ func callOnce(t *testing.T, d *Dialer, target Target) (int, error) {
 	return jsonrpc.Call[int](t.Context(), c, "add", []int{40, 2})
 }
 
-// TestTokenOnAStream looks at the bytes: what is answered before a token is shown, and that the third trial is the last.
+// TestTokenOnAStream checks the bytes on the wire: the responses before a token is sent, and that
+// the third attempt is the last.
 func TestTokenOnAStream(t *testing.T) {
 	mux := testMux(nil)
 	s := serve(t, &Listener{Handler: mux, Mode: mux.Mode, Tokens: []string{"right"}}, "tcp://127.0.0.1:0")
@@ -232,7 +235,7 @@ func TestTokenOnAStream(t *testing.T) {
 }
 
 func TestShutdownLetsCallsFinish(t *testing.T) {
-	for _, target := range []string{"http://127.0.0.1:0", "ws://127.0.0.1:0", "tcp://127.0.0.1:0"} {
+	for _, target := range []string{"http://127.0.0.1:0", "ws://127.0.0.1:0", "tcp://127.0.0.1:0", "sse+http://127.0.0.1:0"} {
 		t.Run(target, func(t *testing.T) {
 			entered, leave := make(chan struct{}), make(chan struct{})
 			mux := new(jsonrpc.Mux)
@@ -255,10 +258,23 @@ func TestShutdownLetsCallsFinish(t *testing.T) {
 			stopped := make(chan error, 1)
 			go func() { stopped <- s.Shutdown(context.Background()) }()
 			waitRefused(t, s.Targets()[0])
+			// A later call is rejected, or cannot even be sent, as over the pair of HTTP+SSE, where
+			// it needs its own connection. It does not affect the running call.
+			late := make(chan error, 1)
+			go func() { late <- c.Call(context.Background(), "late", nil, nil) }()
+			select {
+			case err := <-late:
+				if err == nil {
+					t.Error("a call after Shutdown has begun is answered")
+				}
+				late <- err
+			case <-time.After(50 * time.Millisecond): // it waits for the end of the stream
+			}
 			close(leave)
 			if err := <-answers; err != nil {
 				t.Errorf("a call that was running at Shutdown: %v", err)
 			}
+			<-late
 			if err := <-stopped; err != nil {
 				t.Errorf("Shutdown = %v", err)
 			}
@@ -266,7 +282,7 @@ func TestShutdownLetsCallsFinish(t *testing.T) {
 	}
 }
 
-// waitRefused waits until nobody listens any more.
+// waitRefused waits until connections to target are rejected.
 func waitRefused(t *testing.T, target Target) {
 	t.Helper()
 	for deadline := time.Now().Add(testTime); time.Now().Before(deadline); {
@@ -300,13 +316,14 @@ func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: one too many is told so, and a place that was left can be taken.
+// TestConnectionsAreBounded checks that a connection above the limit is rejected with a reason, and
+// that a released place can be taken.
 func TestConnectionsAreBounded(t *testing.T) {
 	s := serve(t, &Listener{Handler: testMux(nil), MaxConns: 1}, "tcp://127.0.0.1:0", "http://127.0.0.1:0")
 	for _, target := range s.Targets() {
 		t.Run(target.Scheme, func(t *testing.T) {
 			if target.Scheme == "http" {
-				target.Scheme = "ws" // which holds its connection
+				target.Scheme = "ws" // a WebSocket holds its connection
 			}
 			first := dial(t, &Dialer{}, target)
 			if _, err := jsonrpc.Call[int](t.Context(), first, "add", []int{1}); err != nil {
@@ -336,7 +353,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestGateIsShared: what runs over one carrier counts on the others.
+// TestGateIsShared checks that requests that run over one transport count on the others.
 func TestGateIsShared(t *testing.T) {
 	waiting := make(chan struct{}, 1)
 	mux := testMux(waiting)
@@ -356,7 +373,7 @@ func TestGateIsShared(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("the cancelled call = %v", err)
 	}
-	for deadline := time.Now().Add(testTime); ; { // the handler ends a moment after its caller
+	for deadline := time.Now().Add(testTime); ; { // the handler ends shortly after its caller
 		if _, err := callOnce(t, &Dialer{}, s.Targets()[1]); err == nil {
 			break
 		} else if time.Now().After(deadline) {

@@ -14,25 +14,39 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/da1ed7bb/parley/internal/x/budget"
+	"github.com/da1ed7bb/parley/internal/x/heap"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// childVariable makes this test binary the child of a test: it serves testMux on the target that is its value.
+// childVariable is an environment variable that makes this test binary the child of a test: it
+// serves testMux on the target in its value.
 const childVariable = "PARLEY_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(childVariable); mode != "" {
 		fmt.Fprintln(os.Stderr, "child:", mode)
+		heap.Bound() // as the command does
 		if err := Serve(context.Background(), testMux(make(chan struct{}, 1)), mode); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(3)
 		}
 		return
+	}
+	if setting := os.Getenv(faultChild); setting != "" {
+		os.Exit(serveFaultChild(setting))
+	}
+	if at := os.Getenv(holdChild); at != "" {
+		os.Exit(serveHoldChild(at))
+	}
+	if path := os.Getenv(ledgerChild); path != "" {
+		os.Exit(serveLedgerChild(path))
 	}
 	if os.Getenv(serveOnStdio) != "" {
 		serveStdio()
@@ -41,14 +55,27 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// testTime bounds what a test waits for. It is far above what anything takes, and below the test's own limit.
+// testTime bounds the waits of a test. It is far above the time that any of them takes, and below
+// the time limit of a test.
 const testTime = 20 * time.Second
 
 type question struct {
 	Question string `json:"question"`
 }
 
-// testMux has a method that answers, one that notifies first, one that asks back, and one that waits.
+// heldByPools is what the pools of a process count.
+type heldByPools struct {
+	Messages, Requests, Callbacks, Resting, Unread int64
+}
+
+// within reports whether each pool is within its bound.
+func (h heldByPools) within() bool {
+	return h.Messages <= budget.Messages.Max && h.Requests <= budget.Requests.Max && h.Callbacks <= budget.Callbacks.Max &&
+		h.Resting <= budget.Resting.Max
+}
+
+// testMux returns a method that responds, one that notifies first, one that calls back, and one
+// that waits.
 func testMux(waiting chan<- struct{}) *jsonrpc.Mux {
 	m := new(jsonrpc.Mux)
 	m.Add("add", jsonrpc.Func(func(_ context.Context, n []int) (int, error) {
@@ -57,6 +84,11 @@ func testMux(waiting chan<- struct{}) *jsonrpc.Mux {
 			sum += i
 		}
 		return sum, nil
+	}))
+	m.Add("length", jsonrpc.Func(func(_ context.Context, in []string) (int, error) { return len(in[0]), nil }))
+	m.Add("text", jsonrpc.Func(func(_ context.Context, kib []int) (string, error) { return strings.Repeat("x", kib[0]<<10), nil }))
+	m.Add("held", jsonrpc.Func(func(context.Context, struct{}) (heldByPools, error) {
+		return heldByPools{budget.Messages.Used(), budget.Requests.Used(), budget.Callbacks.Used(), budget.Resting.Used(), budget.Unread.Load()}, nil
 	}))
 	m.Add("count", jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		for i := range 3 {
@@ -114,7 +146,7 @@ func listen(t *testing.T, l *Listener, targets ...string) (*Server, error) {
 	return l.Listen(t.Context(), parsed...)
 }
 
-// dial makes a client that ends with the test.
+// dial returns a client that is closed at the end of the test.
 func dial(t *testing.T, d *Dialer, target Target) *Client {
 	t.Helper()
 	c, err := d.Dial(t.Context(), target)
@@ -125,7 +157,7 @@ func dial(t *testing.T, d *Dialer, target Target) *Client {
 	return c
 }
 
-// A pair of files with a certificate for 127.0.0.1, and the pool that trusts it.
+// certFiles is a pair of files with a certificate for 127.0.0.1, and the pool that trusts it.
 type certFiles struct {
 	cert, key string
 	pool      *x509.CertPool
@@ -139,7 +171,7 @@ func newCertFiles(t *testing.T) certFiles {
 	return files
 }
 
-// renew writes a new certificate with that serial number into the files.
+// renew writes a new certificate with the given serial number into the files.
 func (c *certFiles) renew(t *testing.T, serial int64) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -4,37 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// A Mount is one more endpoint of an HTTP address, behind the same door as the main one: Host, Origin, token and the
-// limits of connections are looked at before it sees a request.
+// A Mount is an additional endpoint of an HTTP address, with the same access checks as the main
+// one: Host, Origin, token and the limits of connections are checked before it receives a request.
 type Mount struct {
-	// Handler answers what is no WebSocket. Nil: that is 404.
+	// Handler handles requests that are not a WebSocket. If nil, they get 404.
 	Handler http.Handler
 
-	// Converse sets up each conversation on a WebSocket at this path, before its first message. The function that it returns,
-	// if any, is called when the conversation is over. Nil: there are no WebSockets.
+	// Converse sets up each connection on a WebSocket at this path, before its first message. The
+	// returned function, if not nil, is called when the connection is closed. If nil, WebSockets
+	// are not accepted.
 	Converse func(*jsonrpc.Conn) (over func())
 
-	// Drain is called when the address stops, beside Handler: it refuses new work, ends what would go on by itself, such as
-	// open streams, and waits for the rest until ctx ends. Nil: there is nothing to do.
+	// Drain is called when the address stops, concurrently with Handler: it rejects new work, ends
+	// what would continue by itself, such as open streams, and waits for the rest until ctx ends.
+	// It may be nil.
 	Drain func(ctx context.Context) error
 }
 
-// mount makes the listener's mounts ready to be found by path.
+// mount prepares the listener's mounts for lookup by path.
 func (w *web) mount() error {
 	w.mounts = make(map[string]http.Handler)
 	for path, m := range w.listener.Mounts {
 		switch {
 		case !strings.HasPrefix(path, "/") || m.Handler == nil && m.Converse == nil:
-			return fmt.Errorf("parley: mount %q: a path begins with /, and something answers there", path)
+			return fmt.Errorf("parley: mount %q: the path must start with /, and the handler must not be nil", path)
 		case path == w.endpoint, path == "/":
-			return fmt.Errorf("parley: mount %s: the path is taken", path)
+			return fmt.Errorf("parley: mount %s: the path is already in use", path)
 		case m.Converse != nil:
 			w.mounts[path] = w.upgrading(m)
 		default:
@@ -44,7 +50,8 @@ func (w *web) mount() error {
 	return nil
 }
 
-// mounted is what answers at path: the mount of that name, or the longest of those that end in a slash and begin it. Nil: none does.
+// mounted returns the handler for path: the mount of that name, or the one with the longest prefix
+// that ends in a slash. It returns nil without a match.
 func (w *web) mounted(path string) http.Handler {
 	if m := w.mounts[path]; m != nil {
 		return m
@@ -57,7 +64,7 @@ func (w *web) mounted(path string) http.Handler {
 	return nil
 }
 
-// upgrading answers WebSockets itself and leaves the rest to the mount's handler.
+// upgrading handles WebSockets itself and passes the rest to the mount's handler.
 func (w *web) upgrading(m Mount) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch {
@@ -71,21 +78,32 @@ func (w *web) upgrading(m Mount) http.Handler {
 	})
 }
 
-// drainMounts lets the mounts end what they have open.
+// drainMounts calls Drain of all mounts.
 func (w *web) drainMounts(ctx context.Context) error {
-	errs := make(chan error, len(w.listener.Mounts))
-	for _, m := range w.listener.Mounts {
+	mounts := slices.Collect(maps.Values(w.listener.Mounts))
+	if w.listener.Endpoint != nil {
+		mounts = append(mounts, *w.listener.Endpoint)
+	}
+	errs := make(chan error, len(mounts))
+	for _, m := range mounts {
 		go func() {
 			if m.Drain == nil {
 				errs <- nil
 				return
 			}
-			errs <- m.Drain(ctx)
+			errs <- rescue.Call(w.listener.Report, func() error { return m.Drain(ctx) })
 		}()
 	}
+	stuck, release := grace.After(ctx, drainTimeout)
+	defer release()
 	var all error
-	for range w.listener.Mounts {
-		all = errors.Join(all, <-errs)
+	for range mounts {
+		select {
+		case err := <-errs:
+			all = errors.Join(all, err)
+		case <-stuck: // a Drain that ignores its context
+			return errors.Join(all, context.Cause(ctx))
+		}
 	}
 	return all
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// other sets conversations up for a protocol of its own, and counts those that are open.
+// other returns a function that sets up connections for a different protocol and counts the open
+// ones.
 func other(open *atomic.Int64) func(*jsonrpc.Conn) func() {
 	return func(conn *jsonrpc.Conn) func() {
 		mux := new(jsonrpc.Mux)
@@ -58,7 +59,8 @@ func TestMounts(t *testing.T) {
 	}{
 		{http.MethodPut, "/other", "", "handled PUT", 200},
 		{http.MethodGet, "/other", "", "handled GET", 200},
-		{http.MethodGet, "/other", "https://evil.example", "", 403}, // the door stands before a mount
+		// access checks apply to a mount
+		{http.MethodGet, "/other", "https://evil.example", "", 403},
 		{http.MethodGet, "/other/more", "", "", 404},
 		{http.MethodPost, "/plain", "", "plain", 200},
 		{http.MethodGet, "/tree/", "", "below /tree/", 200},
@@ -95,7 +97,7 @@ func TestMountsWithATokenAreLocked(t *testing.T) {
 	var open atomic.Int64
 	s := serve(t, &Listener{
 		Tokens: []string{"right"},
-		Pages:  http.NotFoundHandler(), // pages are open, mounts are not
+		Pages:  http.NotFoundHandler(), // pages are public, mounts are not
 		Mounts: map[string]Mount{"/other": {Converse: other(&open), Handler: http.NotFoundHandler()}, "/plain": {Handler: http.NotFoundHandler()}},
 	}, "http://127.0.0.1:0")
 	base := s.Targets()[0].Address
@@ -143,9 +145,9 @@ func TestConverse(t *testing.T) {
 func TestMountsThatCannotBe(t *testing.T) {
 	nothing := http.NotFoundHandler()
 	for name, mounts := range map[string]map[string]Mount{
-		"path is taken": {"/rpc": {Handler: nothing}},
-		"begins with /": {"mcp": {Handler: nothing}},
-		"answers there": {"/nothing": {}},
+		"path is already in use": {"/rpc": {Handler: nothing}},
+		"must start with /":      {"mcp": {Handler: nothing}},
+		"must not be nil":        {"/nothing": {}},
 	} {
 		if _, err := listen(t, &Listener{Mounts: mounts}, "http://127.0.0.1:0"); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("mounts %v: %v, want %q", mounts, err, name)

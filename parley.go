@@ -1,10 +1,12 @@
-// Package parley reaches and serves JSON-RPC by address: one text says where, by which carrier and in which framing.
+// Package parley connects to and serves JSON-RPC by address: one string holds the location, the
+// transport and the framing.
 //
-// A [Dialer] makes a [Client] of an address. A [Listener] serves one [jsonrpc.Handler] on many addresses at once. Which
-// schemes there are is a value, [Schemes], that a program may add to. For the spelling of addresses see [Target].
+// A [Dialer] creates a [Client] for an address. A [Listener] serves one [jsonrpc.Handler] on many
+// addresses at once. The available schemes are a value, [Schemes], that a program may extend. For
+// the syntax of addresses see [Target].
 //
-// What listens here is closed to other machines and to web pages unless it is told otherwise: it binds loopback addresses
-// only, knows its own host names only, and takes no browser's word for where a request came from.
+// By default a Listener accepts neither other machines nor web pages: it binds loopback addresses
+// only, accepts only its own host names, and checks the origin of browser requests.
 package parley
 
 import (
@@ -14,25 +16,26 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Scheme is what one kind of address can do. A nil function means that it cannot.
+// A Scheme implements one kind of address. If a function is nil, the scheme does not support that
+// operation.
 type Scheme struct {
-	// Dial opens a way to the server at t. What it needs to know beside the address is in d; a carrier
-	// on which both sides speak is made a Caller by [Dialer.Converse].
+	// Dial connects to the server at t with the settings in d. For a bidirectional transport,
+	// [Dialer.Converse] creates the Caller.
 	Dial func(ctx context.Context, d *Dialer, t Target) (Caller, error)
 
-	// Open opens the bare carrier of Dial, for whoever wants to send payloads as they are. Nil where
-	// there is none, as with HTTP.
+	// Open connects and returns the transport of Dial, to send payloads unchanged. It is nil if
+	// there is no such transport, as with HTTP.
 	Open func(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, error)
 
-	// Listen binds t and serves nothing yet.
+	// Listen binds t but does not serve yet.
 	Listen func(ctx context.Context, l *Listener, t Target) (Service, error)
 }
 
-// Schemes is the table of what can be dialled and served, by the word before the colon. The word "exec" stands for
-// child processes.
+// Schemes maps the scheme of an address, the part before the colon, to its Scheme. The name "exec"
+// is for child processes.
 type Schemes map[string]Scheme
 
-// DefaultSchemes returns a new table of the schemes that are built in.
+// DefaultSchemes returns a new table of the built-in schemes.
 func DefaultSchemes() Schemes {
 	post := Scheme{Dial: dialPost, Listen: listenWeb}
 	socket := Scheme{Dial: dialWebSocket, Open: openWebSocket, Listen: listenWeb}
@@ -48,47 +51,52 @@ func DefaultSchemes() Schemes {
 	}
 }
 
-// A Caller is a way to a server, however it is carried. It is safe for concurrent use.
+// A Caller is a connection to a server over any transport. It is safe for concurrent use.
 type Caller interface {
 	jsonrpc.Peer
 
-	// Do sends one message that needs more than Call takes. Its error is also in item.Err.
+	// Do sends one message that needs more options than Call has. The returned error is also in
+	// item.Err.
 	Do(ctx context.Context, item *jsonrpc.Item) error
 
-	// Batch sends all items in one array and returns when each has its answer, which is in the item (JSON-RPC 2.0, section 6).
+	// Batch sends all items in one array and returns when each item has its response (JSON-RPC 2.0,
+	// section 6).
 	Batch(ctx context.Context, items []jsonrpc.Item) error
 
-	// Pending lists the ids of calls that wait for an answer, oldest first. It is empty where the carrier keeps question
-	// and answer together, as HTTP does.
+	// Pending returns the IDs of calls that wait for a response, oldest first. It is empty if the
+	// transport pairs requests and responses itself, as HTTP does.
 	Pending() []jsonrpc.ID
 
-	// Drain waits until what the server sent by itself is handled, or ctx ends. What it sends from now on is refused.
+	// Drain waits until everything that the server initiated is handled, or ctx ends. Later
+	// requests of the server are rejected.
 	Drain(ctx context.Context) error
 
-	// Shutdown is Close after what is under way: our answers to the server, and what is still to be sent. ctx bounds the wait.
+	// Shutdown finishes the pending work and then closes: it waits for the responses to the server,
+	// and for queued messages. ctx bounds the wait.
 	Shutdown(ctx context.Context) error
 
-	// Close is final and waits for what the Caller has started.
+	// Close closes the connection and waits for everything that the Caller has started. A closed
+	// Caller cannot be used again.
 	Close() error
 }
 
-// A Service is one place where requests are taken.
+// A Service accepts requests at one address.
 type Service interface {
-	// Target is where callers find the service: with the port that was really taken.
+	// Target returns the address at which callers reach the service, with the bound port.
 	Target() Target
 
-	// Serve takes requests until Shutdown, and then returns nil.
+	// Serve accepts requests until Shutdown, and then returns nil.
 	Serve(ctx context.Context) error
 
-	// Shutdown takes no more connections, refuses new requests, waits for running ones until ctx ends, and then cuts them
-	// off. The error is that of ctx when something was cut.
+	// Shutdown stops accepting connections, rejects new requests, and waits for the running ones.
+	// If ctx ends first, it cancels them and returns ctx's error.
 	Shutdown(ctx context.Context) error
 }
 
-// ErrAddressInUse says that something else listens at the address already.
+// ErrAddressInUse means that another program already listens at the address.
 var ErrAddressInUse = errors.New("address already in use")
 
-// A RefusedError says why an address is not served although it could be.
+// A RefusedError is the reason why an address is not served although it could be bound.
 type RefusedError struct {
 	Target Target
 	Reason string

@@ -8,7 +8,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// dialPost is Dial of http and https. It touches nothing: an address that leads nowhere is the error of the first call.
+// dialPost implements Dial for http and https. It sends nothing: for an unreachable address the
+// first call returns the error.
 func dialPost(_ context.Context, d *Dialer, t Target) (Caller, error) {
 	back := new(jsonrpc.Answerer)
 	d.answering(back)
@@ -28,14 +29,16 @@ func dialPost(_ context.Context, d *Dialer, t Target) (Caller, error) {
 	return &post{httprpc.NewClient(t.URL(), o)}, nil
 }
 
-// A post is a Caller over HTTP. The embedded client also sends payloads as they are.
+// A post is a Caller over HTTP. The embedded client also sends raw payloads.
 type post struct{ *httprpc.Client }
 
-// Pending is empty: each call waits for its own HTTP answer, and nobody else could take it.
+// Pending returns nil: each call waits for its own HTTP response, and no other call could receive
+// it.
 func (p *post) Pending() []jsonrpc.ID { return nil }
 
-// Drain has nothing to wait for: what a server sends over HTTP is handled before the call that it came with returns.
+// Drain returns immediately: messages that a server sends over HTTP are handled before the call
+// that they belong to returns.
 func (p *post) Drain(context.Context) error { return nil }
 
-// Shutdown is Close: nothing is under way but calls, whose callers know.
+// Shutdown is Close: only calls can be pending, and they return an error.
 func (p *post) Shutdown(context.Context) error { return p.Close() }

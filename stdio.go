@@ -9,12 +9,12 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// openStdio is Open of stdio: our own stdin and stdout.
+// openStdio implements Open for stdio: this process's stdin and stdout.
 func openStdio(_ context.Context, d *Dialer, t Target) (jsonrpc.Transport, error) {
 	return stdio.New(&stdio.Options{Options: stream.Options{MaxMessage: d.maxMessage()}, Framing: t.Framing}), nil
 }
 
-// dialStdio is Dial of stdio.
+// dialStdio implements Dial for stdio.
 func dialStdio(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	transport, err := openStdio(ctx, d, t)
 	if err != nil {
@@ -23,12 +23,15 @@ func dialStdio(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	return d.Converse(ctx, transport, t.Version), nil
 }
 
-// openChild is Open of exec: the stdin and stdout of a program that is started now. It has our environment, as under any
-// shell; there is no shell.
+// openChild implements Open for exec: it starts a program and uses its stdin and stdout. Unless the
+// target has an environment, the program inherits this process's, as under a shell; no shell is
+// involved.
 func openChild(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, error) {
 	child, err := stdio.Start(ctx, t.Argv, &stdio.Options{
 		Options: stream.Options{MaxMessage: d.maxMessage()},
 		Framing: t.Framing,
+		Env:     t.Env,
+		Dir:     t.Dir,
 		Stderr:  d.Stderr,
 	})
 	if err != nil {
@@ -37,7 +40,7 @@ func openChild(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, err
 	return child, nil
 }
 
-// dialChild is Dial of exec. Close of the client ends the program.
+// dialChild implements Dial for exec. Close of the client ends the program.
 func dialChild(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	transport, err := openChild(ctx, d, t)
 	if err != nil {
@@ -49,14 +52,14 @@ func dialChild(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	return conn, nil
 }
 
-// An ownStdio is the one conversation on our stdin and stdout.
+// An ownStdio is the connection on this process's stdin and stdout.
 type ownStdio struct {
 	target    Target
 	transport jsonrpc.Transport
-	open      conversations
+	open      connSet
 }
 
-// listenStdio is Listen of stdio.
+// listenStdio implements Listen for stdio.
 func listenStdio(_ context.Context, l *Listener, t Target) (Service, error) {
 	s := &ownStdio{
 		target:    t,
@@ -69,11 +72,11 @@ func listenStdio(_ context.Context, l *Listener, t Target) (Service, error) {
 
 func (s *ownStdio) Target() Target { return s.target }
 
-// Serve answers until the end of stdin, and until what came before it is answered.
+// Serve handles requests until the end of stdin, and until all of them have their responses.
 func (s *ownStdio) Serve(ctx context.Context) error {
-	conn := s.open.begin(s.transport, opening{version: s.target.Version})
+	conn := s.open.openConn(s.transport, opening{version: s.target.Version})
 	if conn == nil {
-		return nil // Shutdown was first
+		return nil // Shutdown was called first
 	}
 	if err := s.open.serve(ctx, conn); err != nil {
 		return fmt.Errorf("stdio: %w", err)

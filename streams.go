@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/socket"
 	"github.com/da1ed7bb/parley/transport/sse"
@@ -15,7 +16,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// openSocket is Open of tcp, tls and unix.
+// openSocket implements Open for tcp, tls and unix.
 func openSocket(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, error) {
 	transport, err := socket.Dial(ctx, t.Scheme, t.Address, &socket.Options{
 		Options: stream.Options{MaxMessage: d.maxMessage()},
@@ -28,7 +29,7 @@ func openSocket(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, er
 	return transport, nil
 }
 
-// dialSocket is Dial of tcp, tls and unix.
+// dialSocket implements Dial for tcp, tls and unix.
 func dialSocket(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	transport, err := openSocket(ctx, d, t)
 	if err != nil {
@@ -43,13 +44,13 @@ func dialSocket(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	return conn, nil
 }
 
-// openWebSocket is Open of ws and wss.
+// openWebSocket implements Open for ws and wss.
 func openWebSocket(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, error) {
 	transport, err := websocket.Dial(ctx, t.URL(), &websocket.Options{
 		MaxMessage:  d.MaxMessage,
 		Header:      d.header(),
 		TLS:         d.TLS,
-		DialTimeout: -1, // ctx has it
+		DialTimeout: -1, // ctx bounds the dial
 	})
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func openWebSocket(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport,
 	return transport, nil
 }
 
-// dialWebSocket is Dial of ws and wss.
+// dialWebSocket implements Dial for ws and wss.
 func dialWebSocket(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	transport, err := openWebSocket(ctx, d, t)
 	if err != nil {
@@ -66,7 +67,7 @@ func dialWebSocket(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	return d.Converse(ctx, transport, t.Version), nil
 }
 
-// openPair is Open of sse+http and sse+https.
+// openPair implements Open for sse+http and sse+https.
 func openPair(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, error) {
 	return sse.Dial(ctx, strings.TrimPrefix(t.URL(), "sse+"), &sse.Options{
 		TLS:        d.TLS,
@@ -76,7 +77,7 @@ func openPair(ctx context.Context, d *Dialer, t Target) (jsonrpc.Transport, erro
 	})
 }
 
-// dialPair is Dial of sse+http and sse+https.
+// dialPair implements Dial for sse+http and sse+https.
 func dialPair(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	transport, err := openPair(ctx, d, t)
 	if err != nil {
@@ -85,15 +86,15 @@ func dialPair(ctx context.Context, d *Dialer, t Target) (Caller, error) {
 	return d.Converse(ctx, transport, t.Version), nil
 }
 
-// A sockets is one address that connections are taken on: tcp, tls or unix.
+// A sockets is one tcp, tls or unix address that accepts connections.
 type sockets struct {
 	target Target
 	bound  *socket.Listener
-	open   conversations
+	open   connSet
 	report func(what string, err error)
 }
 
-// listenSocket is Listen of tcp, tls and unix.
+// listenSocket implements Listen for tcp, tls and unix.
 func listenSocket(ctx context.Context, l *Listener, t Target) (Service, error) {
 	if t.Scheme != "unix" {
 		if err := l.Admit(ctx, t); err != nil {
@@ -123,11 +124,11 @@ func listenSocket(ctx context.Context, l *Listener, t Target) (Service, error) {
 	s := &sockets{target: t, bound: bound, report: l.Report}
 	s.open.listener = l
 	s.open.grace = halfClosed
-	s.open.locked = t.Scheme != "unix" && len(l.Tokens) > 0
+	s.open.locked = t.Scheme != "unix" && l.needsToken()
 	return s, nil
 }
 
-// withPort is address with the port that was really taken.
+// withPort returns address with the port that was bound.
 func withPort(address string, taken net.Addr) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -142,10 +143,10 @@ func withPort(address string, taken net.Addr) string {
 
 func (s *sockets) Target() Target { return s.target }
 
-// Serve accepts connections until Shutdown, and waits for the conversations on them.
+// Serve accepts connections until Shutdown, and waits until they are closed.
 func (s *sockets) Serve(ctx context.Context) error {
 	var wg sync.WaitGroup
-	defer wg.Wait()
+	defer func() { grace.Wait(&wg, 2*grace.Time) }() // each ends within its grace
 	for {
 		transport, err := s.bound.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -154,13 +155,19 @@ func (s *sockets) Serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		conn := s.open.begin(transport, opening{version: s.target.Version})
+		conn := s.open.openConn(transport, opening{version: s.target.Version, remote: transport.RemoteAddr(), tls: transport.TLS, ending: func(error) {
+			if s.open.isPolite() {
+				// the peer may be sending the next request, and must still receive the responses to
+				// earlier ones
+				transport.Linger()
+			}
+		}})
 		if conn == nil {
 			continue
 		}
 		wg.Go(func() {
 			if err := s.open.serve(ctx, conn); err != nil {
-				s.report("connection", fmt.Errorf("%v: %w", transport.RemoteAddr(), err))
+				s.report(ReportConnection, fmt.Errorf("%v: %w", transport.RemoteAddr(), err))
 			}
 		})
 	}

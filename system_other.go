@@ -8,13 +8,14 @@ import (
 	"syscall"
 )
 
-// openFiles is how many files this process may have open; there is no such limit here.
+// openFiles returns the number of files that this process may have open; there is no such limit
+// here.
 func openFiles() int { return math.MaxInt }
 
 // winAddressInUse is WSAEADDRINUSE of Windows Sockets 2, which package syscall does not name.
 const winAddressInUse = syscall.Errno(10048)
 
-// isInUse reports whether listening failed because somebody else listens there.
+// isInUse reports whether listening failed because the address is in use.
 func isInUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, winAddressInUse)
 }

@@ -15,29 +15,36 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// A Target is where a server is or shall be. The same spelling is taken everywhere:
+// A Target is the address of a server to dial or to listen on. The same syntax is accepted
+// everywhere:
 //
 //	http://h:p/path  https://…   JSON-RPC over POST
+//	localhost:3000/rpc           http://localhost:3000/rpc; any host and port, with or without a path
 //	:3000/rpc                    http://127.0.0.1:3000/rpc
-//	sse+http://…                 an event stream and POSTs beside it (MCP 2024-11-05)
+//	sse+http://…                 an event stream, and POSTs (MCP 2024-11-05)
 //	ws://h:p/path    wss://…     WebSocket
-//	tcp://h:p        tls://h:p   a newline behind each message
+//	tcp://h:p        tls://h:p   a newline after each message
 //	unix:/path                   the same, on a Unix socket
-//	stdio:                       our own stdin and stdout
+//	stdio:                       this process's stdin and stdout
 //
-// A child process is the target that [Command] makes; its arguments are words, never one text.
-// All targets take ?jsonrpc=1.0, the streams of bytes also ?framing=header.
+// A child process is a target that [Command] creates; its arguments are separate words, never one
+// string. All targets accept ?jsonrpc=1.0, and byte streams also ?framing=header.
 type Target struct {
 	Scheme  string // lower case; "exec" for a child process
 	Address string // host and port, or the path of a Unix socket
-	Path    string // what stands behind host and port in a URL, query included; "" for nothing
+	Path    string // everything after host and port in a URL, including the query; may be ""
 	Argv    []string
 
-	Framing stream.Framer   // how messages are kept apart on a stream of bytes
-	Version jsonrpc.Version // which JSON-RPC is spoken
+	// Env is the whole environment of a child process, as "NAME=value" each, and Dir its working
+	// directory. If nil or empty, the child has those of this process.
+	Env []string
+	Dir string
+
+	Framing stream.Framer   // how messages are delimited on a byte stream
+	Version jsonrpc.Version // version of JSON-RPC
 }
 
-// A TargetError says why a text is no target, or why a target cannot be used as one.
+// A TargetError is the reason why a text is not a target, or why a target cannot be used.
 type TargetError struct {
 	Target string
 	Reason string
@@ -45,15 +52,16 @@ type TargetError struct {
 
 func (e *TargetError) Error() string { return fmt.Sprintf("target %q: %s", e.Target, e.Reason) }
 
-// Command is the target of a child process that speaks on its stdin and stdout. No shell is involved.
+// Command returns the target of a child process that uses its stdin and stdout. No shell is
+// involved.
 func Command(argv ...string) Target {
 	return Target{Scheme: "exec", Argv: slices.Clone(argv)}
 }
 
 var schemeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
-// ParseTarget reads a target. It touches nothing and looks nothing up; a scheme that nobody serves is found out
-// by [Dialer.Dial] and [Listener.Listen]. The error is a *TargetError.
+// ParseTarget parses a target. It opens no connection and does no lookup; [Dialer.Dial] and
+// [Listener.Listen] detect an unsupported scheme. The error is a *TargetError.
 func ParseTarget(text string) (Target, error) {
 	t, reason := parseTarget(text)
 	if reason != "" {
@@ -70,16 +78,18 @@ func parseTarget(text string) (Target, string) {
 	case text == "":
 		return Target{}, "it is empty"
 	case strings.HasPrefix(text, "@"):
-		return Target{}, "names from a configuration file are not known yet; write the address"
+		return Target{}, "it is a name of a configuration file, not an address"
 	case strings.HasPrefix(text, ":"):
 		text = "http://127.0.0.1" + text
+	case isHostPort(text):
+		text = "http://" + text
 	}
 	prefix := schemeForm.FindString(text)
 	scheme := strings.ToLower(strings.TrimSuffix(prefix, ":"))
 	rest := text[len(prefix):]
 	switch {
 	case prefix == "":
-		return Target{}, "it has no scheme: try http://, ws://, tcp:// or unix: in front, or put the command of a child behind --"
+		return Target{}, "it has no scheme: add http://, ws://, tcp:// or unix:, or put a command after --"
 	case scheme == "unix":
 		return parseUnix(rest)
 	case scheme == "stdio":
@@ -87,11 +97,21 @@ func parseTarget(text string) (Target, string) {
 	case strings.HasPrefix(rest, "//"):
 		return parseURL(text)
 	}
-	if _, port, err := net.SplitHostPort(text); err == nil && isPort(port) {
-		return Target{}, "it has no scheme: try http://" + text + " or tcp://" + text
-	}
-	return Target{}, "two slashes belong behind " + prefix
+	return Target{}, "missing // after " + prefix
 }
+
+// hostPort matches a host and a port without a scheme, which may be followed by a path.
+var hostPort = regexp.MustCompile(`^([^/?#@:\[\]\s]+|\[[0-9A-Fa-f:.%]+\]):[0-9]+($|[/?#])`)
+
+// isHostPort reports whether text starts with a host and a port. A scheme without its slashes, as
+// in tcp:3000, is not a host.
+func isHostPort(text string) bool {
+	parts := hostPort.FindStringSubmatch(text)
+	return parts != nil && !slices.Contains(reserved, strings.ToLower(parts[1]))
+}
+
+// reserved are the names of schemes, which are not names of hosts.
+var reserved = []string{"http", "https", "sse+http", "sse+https", "ws", "wss", "tcp", "tls", "unix", "stdio", "exec", "nats"}
 
 func isPort(text string) bool {
 	_, err := strconv.ParseUint(text, 10, 16)
@@ -101,11 +121,11 @@ func isPort(text string) bool {
 func parseUnix(rest string) (Target, string) {
 	t := Target{Scheme: "unix"}
 	file, query, _ := strings.Cut(rest, "?")
-	if strings.HasPrefix(file, "//") { // unix:///run/x, as some write it
+	if strings.HasPrefix(file, "//") { // unix:///run/x is a common spelling
 		file = path.Clean(file)
 	}
 	if file == "" {
-		return Target{}, "the path of the socket is missing, as in unix:/run/parley.sock"
+		return Target{}, "missing socket path, as in unix:/run/parley.sock"
 	}
 	t.Address = file
 	return t, t.takeQuery(query)
@@ -115,7 +135,7 @@ func parseStdio(rest string) (Target, string) {
 	t := Target{Scheme: "stdio"}
 	rest, query, _ := strings.Cut(rest, "?")
 	if rest != "" && rest != "//" {
-		return Target{}, "nothing stands behind stdio: (a child process goes behind --)"
+		return Target{}, "stdio: must not be followed by text (put a command after --)"
 	}
 	return t, t.takeQuery(query)
 }
@@ -131,20 +151,20 @@ func parseURL(text string) (Target, string) {
 	t := Target{Scheme: u.Scheme, Address: u.Host}
 	switch {
 	case u.Port() != "" && !isPort(u.Port()):
-		return Target{}, "a port is a number up to 65535"
+		return Target{}, "a port must be a number up to 65535"
 	case u.Fragment != "":
-		return Target{}, "what stands behind # never leaves a browser"
+		return Target{}, "an address must not have a fragment (#…)"
 	case u.User != nil:
-		return Target{}, "a name or password in an address ends up in logs; use a token or a header"
+		return Target{}, "an address must not have a user name or password, which would appear in logs; use a token or a header"
 	case u.Hostname() == "" && u.Host != "":
 		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
 		t.Address = u.Host
 	case u.Host == "":
-		return Target{}, "the host is missing"
+		return Target{}, "missing host"
 	}
 	if isStream(t.Scheme) {
 		if u.Port() == "" {
-			return Target{}, "the port is missing"
+			return Target{}, "missing port"
 		}
 		if u.Path != "" && u.Path != "/" {
 			return Target{}, t.Scheme + ":// has no path"
@@ -159,7 +179,8 @@ func parseURL(text string) (Target, string) {
 	return t, reason
 }
 
-// isStream reports whether the scheme carries bytes without edges, so that a framing keeps messages apart.
+// isStream reports whether the scheme is a byte stream without message boundaries, which requires a
+// framing.
 func isStream(scheme string) bool {
 	switch scheme {
 	case "tcp", "tls", "unix", "stdio", "exec":
@@ -168,36 +189,36 @@ func isStream(scheme string) bool {
 	return false
 }
 
-// takeQuery reads the query of a target that has none of its own.
+// takeQuery parses the query of a target whose scheme has no query for the peer.
 func (t *Target) takeQuery(query string) (reason string) {
 	rest, reason := t.takeOurs(query)
 	if reason == "" && rest != "" {
 		name, _, _ := strings.Cut(rest, "=")
-		reason = fmt.Sprintf("%s: has no option %q; there are framing=line|header and jsonrpc=1.0|2.0", t.Scheme, name)
+		reason = fmt.Sprintf("%s: unknown option %q; the options are framing=line|header and jsonrpc=1.0|2.0", t.Scheme, name)
 	}
 	return reason
 }
 
-// takeOurs takes our options out of the query and leaves the peer's as they were written.
+// takeOurs removes parley's options from the query and leaves the peer's options unchanged.
 func (t *Target) takeOurs(query string) (rest, reason string) {
 	var others []string
 	for pair := range strings.SplitSeq(query, "&") {
 		switch name, value, _ := strings.Cut(pair, "="); {
 		case pair == "":
 		case name == "framing" && !isStream(t.Scheme):
-			return "", t.Scheme + ":// carries whole messages and needs no framing"
+			return "", t.Scheme + ":// transports whole messages and needs no framing"
 		case name == "framing" && value == "line":
 			t.Framing = stream.Line
 		case name == "framing" && value == "header":
 			t.Framing = stream.Header
 		case name == "framing":
-			return "", fmt.Sprintf("framing is line or header, not %q", value)
+			return "", fmt.Sprintf("framing must be line or header, not %q", value)
 		case name == "jsonrpc" && value == "2.0":
 			t.Version = jsonrpc.Version2
 		case name == "jsonrpc" && value == "1.0":
 			t.Version = jsonrpc.Version1
 		case name == "jsonrpc":
-			return "", fmt.Sprintf("jsonrpc is 1.0 or 2.0, not %q", value)
+			return "", fmt.Sprintf("jsonrpc must be 1.0 or 2.0, not %q", value)
 		default:
 			others = append(others, pair)
 		}
@@ -205,7 +226,8 @@ func (t *Target) takeOurs(query string) (rest, reason string) {
 	return strings.Join(others, "&"), ""
 }
 
-// URL is the address without our own options, as a browser or curl would take it. A child process has none.
+// URL returns the address without parley's options, in the form that a browser or curl accepts. A
+// child process has no URL.
 func (t Target) URL() string {
 	switch t.Scheme {
 	case "exec":
@@ -216,7 +238,8 @@ func (t Target) URL() string {
 	return t.Scheme + "://" + t.Address + t.Path
 }
 
-// String writes the target so that [ParseTarget] reads it again; of a child process it writes the words behind "--".
+// String returns the target in the syntax of [ParseTarget]. For a child process it returns "--" and
+// the arguments.
 func (t Target) String() string {
 	if t.Scheme == "exec" {
 		return "-- " + strings.Join(t.Argv, " ")
@@ -238,8 +261,8 @@ func (t Target) String() string {
 	return t.URL() + separator + strings.Join(ours, "&")
 }
 
-// Set overrides framing and version by the names that an address uses for them; an empty name changes nothing. The error is
-// a *TargetError.
+// Set sets framing and version by the names used in addresses; an empty name changes nothing. The
+// error is a *TargetError.
 func (t *Target) Set(framing, version string) error {
 	var query []string
 	if framing != "" {

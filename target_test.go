@@ -15,7 +15,7 @@ func TestParseTarget(t *testing.T) {
 	for _, c := range []struct {
 		in   string
 		want Target
-		back string // what String writes; "" for in
+		back string // the result of String; if "", the same as in
 	}{
 		{"http://127.0.0.1:3000/rpc", Target{Scheme: "http", Address: "127.0.0.1:3000", Path: "/rpc"}, ""},
 		{"https://rpc.example/v1?key=a%20b&x", Target{Scheme: "https", Address: "rpc.example", Path: "/v1?key=a%20b&x"}, ""},
@@ -23,6 +23,13 @@ func TestParseTarget(t *testing.T) {
 		{"http://[::1]:3000", Target{Scheme: "http", Address: "[::1]:3000"}, ""},
 		{":3000/rpc", Target{Scheme: "http", Address: "127.0.0.1:3000", Path: "/rpc"}, "http://127.0.0.1:3000/rpc"},
 		{":3000", Target{Scheme: "http", Address: "127.0.0.1:3000"}, "http://127.0.0.1:3000"},
+		{"localhost:3000/rpc", Target{Scheme: "http", Address: "localhost:3000", Path: "/rpc"}, "http://localhost:3000/rpc"},
+		{"localhost:3000", Target{Scheme: "http", Address: "localhost:3000"}, "http://localhost:3000"},
+		{"127.0.0.1:3000", Target{Scheme: "http", Address: "127.0.0.1:3000"}, "http://127.0.0.1:3000"},
+		{"[::1]:3000/a?b=c", Target{Scheme: "http", Address: "[::1]:3000", Path: "/a?b=c"}, "http://[::1]:3000/a?b=c"},
+		{"rpc.example:443/v1?jsonrpc=1.0", Target{Scheme: "http", Address: "rpc.example:443", Path: "/v1", Version: jsonrpc.Version1}, "http://rpc.example:443/v1?jsonrpc=1.0"},
+		{"my_host:80?x", Target{Scheme: "http", Address: "my_host:80", Path: "?x"}, "http://my_host:80?x"},
+		{"unix:3000", Target{Scheme: "unix", Address: "3000"}, ""},
 		{"http://h/a%2Fb", Target{Scheme: "http", Address: "h", Path: "/a%2Fb"}, ""},
 		{"sse+http://h:1/sse", Target{Scheme: "sse+http", Address: "h:1", Path: "/sse"}, ""},
 		{"ws://h:1/rpc?jsonrpc=1.0", Target{Scheme: "ws", Address: "h:1", Path: "/rpc", Version: jsonrpc.Version1}, ""},
@@ -63,27 +70,32 @@ func TestParseTargetRefuses(t *testing.T) {
 	for _, c := range []struct{ in, reason string }{
 		{"", "empty"},
 		{"subtract", "no scheme"},
-		{"localhost:3000", "try http://localhost:3000 or tcp://localhost:3000"},
-		{"127.0.0.1:3000", "no scheme"},
+		{"localhost", "no scheme"},
+		{"localhost:rpc", "missing // after localhost:"},
+		{"localhost:99999999", "up to 65535"},
+		{"localhost:3000/rpc#x", "must not have a fragment"},
+		{"u:3000@h", "missing //"},
+		{"tcp:3000", "missing // after tcp:"},
+		{"HTTP:3000/rpc", "missing // after HTTP:"},
 		{"@demo", "configuration file"},
-		{"http:/h", "two slashes"},
-		{"http://", "host is missing"},
-		{"http:///rpc", "host is missing"},
+		{"http:/h", "missing //"},
+		{"http://", "missing host"},
+		{"http:///rpc", "missing host"},
 		{"http://h:99999999/", "up to 65535"},
 		{"http://h:port/", ""},
 		{"http://u:secret@h/", "token or a header"},
-		{"http://h/#x", "never leaves"},
+		{"http://h/#x", "must not have a fragment"},
 		{"http://h/?framing=header", "needs no framing"},
 		{"http://h/?jsonrpc=3", "1.0 or 2.0"},
-		{"tcp://h", "port is missing"},
+		{"tcp://h", "missing port"},
 		{"tcp://h:1/path", "has no path"},
 		{"tcp://h:1?framing=lines", "line or header"},
-		{"tcp://h:1?x=1", `no option "x"`},
-		{"tcp://:", "port is missing"},
-		{"unix:", "path of the socket"},
-		{"unix:?framing=header", "path of the socket"},
-		{"unix:/x?mode=1", `no option "mode"`},
-		{"stdio:x", "behind stdio:"},
+		{"tcp://h:1?x=1", `unknown option "x"`},
+		{"tcp://:", "missing port"},
+		{"unix:", "missing socket path"},
+		{"unix:?framing=header", "missing socket path"},
+		{"unix:/x?mode=1", `unknown option "mode"`},
+		{"stdio:x", "stdio: must not be followed"},
 	} {
 		got, err := ParseTarget(c.in)
 		bad, ok := errors.AsType[*TargetError](err)
@@ -114,10 +126,10 @@ func TestTargetSet(t *testing.T) {
 	}
 }
 
-// FuzzParseTarget: what was read and written again reads the same.
+// FuzzParseTarget checks that the String of a parsed target parses to the same target.
 func FuzzParseTarget(f *testing.F) {
 	for _, seed := range []string{
-		":3000/rpc", "http://h:1/a?b=c&jsonrpc=1.0", "unix:/a b?framing=header", "stdio:?jsonrpc=1.0", "tcp://[::1]:1",
+		":3000/rpc", "localhost:3000/rpc", "[::1]:80?a", "tcp:3000", "http://h:1/a?b=c&jsonrpc=1.0", "unix:/a b?framing=header", "stdio:?jsonrpc=1.0", "tcp://[::1]:1",
 		"tls://h:1/", "@x", "http://%zz", "unix:///..//x", "ws://h?&&=", "x://y?framing=line",
 	} {
 		f.Add(seed)
@@ -129,7 +141,7 @@ func FuzzParseTarget(f *testing.F) {
 		}
 		again, err := ParseTarget(first.String())
 		if err != nil {
-			t.Fatalf("%q is read as %+v and written as %q, which is refused: %v", text, first, first.String(), err)
+			t.Fatalf("%q is read as %+v and written as %q, which is rejected: %v", text, first, first.String(), err)
 		}
 		if diff := cmp.Diff(first, again); diff != "" {
 			t.Errorf("%q, written as %q, reads differently: (-first +again)\n%s", text, first.String(), diff)

@@ -9,15 +9,17 @@ import (
 	"time"
 )
 
-// certCheck is how old what we know of the certificate's files may be, so that a change counts within 10 s.
+// certCheck is the maximum age of the last check of the certificate's files, so that a change takes
+// effect within 10 s.
 const certCheck = 5 * time.Second
 
-// A Certificate is a certificate in two PEM files, read again when they change. It is safe for concurrent use.
+// A Certificate is a certificate in two PEM files, which are read again when they change. It is
+// safe for concurrent use.
 type Certificate struct {
 	certFile, keyFile string
 	report            func(what string, err error)
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	loaded  *tls.Certificate
 	stamp   [2]fileStamp
 	checked time.Time
@@ -28,8 +30,8 @@ type fileStamp struct {
 	size     int64
 }
 
-// LoadCertificate reads the files. Should they later become unreadable, the certificate that was read last stays
-// in use and report, unless it is nil, is told why.
+// LoadCertificate reads the files. If they become unreadable later, the last certificate stays in
+// use, and report, unless it is nil, is called with the reason.
 func LoadCertificate(certFile, keyFile string, report func(what string, err error)) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, report: report}
 	if err := c.loadLocked(); err != nil {
@@ -38,7 +40,7 @@ func LoadCertificate(certFile, keyFile string, report func(what string, err erro
 	return c, nil
 }
 
-// Config is a server's TLS configuration: TLS 1.2 or later, with this certificate.
+// Config returns a server's TLS configuration: TLS 1.2 or later, with this certificate.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
 }
@@ -48,12 +50,12 @@ func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := c.currentLocked()
 	c.mu.Unlock()
 	if err != nil && c.report != nil {
-		c.report("certificate", err)
+		c.report(ReportCertificate, err)
 	}
 	return cert, nil
 }
 
-// currentLocked is the certificate to show now; the error is for the log.
+// currentLocked returns the certificate to present now; the error is for the log.
 func (c *Certificate) currentLocked() (*tls.Certificate, error) {
 	if time.Since(c.checked) < certCheck {
 		return c.loaded, nil

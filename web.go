@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"strings"
@@ -14,38 +13,39 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/internal/x/principal"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/httprpc"
 	"github.com/da1ed7bb/parley/transport/sse"
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// Where requests are taken when the address does not say.
+// Default paths, for addresses without one.
 const (
 	endpointPath = "/rpc"
 	pairPath     = "/sse" // of sse+http
 )
 
-// A web is one HTTP address: POST and WebSocket on the endpoint, or a stream and POSTs beside it; /healthz; and the
-// program's pages.
+// A web is one HTTP address: POST and WebSocket on the endpoint, or an event stream and POSTs;
+// /healthz; and the program's pages.
 type web struct {
 	listener *Listener
 	target   Target
 	endpoint string // path
 	bound    net.Listener
 	server   *http.Server
-	answerer jsonrpc.Answerer // for POST, which knows no conversations
+	answerer jsonrpc.Answerer // for POST, which has no connections
 	post     httprpc.Server
-	pair     *sse.Pair // of sse+http, instead of post; nil otherwise
+	pair     *sse.Pair // for sse+http, instead of post; otherwise nil
 	mounts   map[string]http.Handler
-	sockets  conversations
+	sockets  connSet
 	limit    *connLimit
-	ctx      context.Context // of Serve, for conversations that outlive their request
+	ctx      context.Context // of Serve, for connections that outlive their request
 	started  chan struct{}   // closed when ctx is set
 	stopping atomic.Bool
 }
 
-// listenWeb is Listen of http, https, ws, wss, sse+http and sse+https.
+// listenWeb implements Listen for http, https, ws, wss, sse+http and sse+https.
 func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	if err := l.Admit(ctx, t); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	}
 	endpoint, query, _ := strings.Cut(t.Path, "?")
 	if query != "" {
-		return nil, &RefusedError{Target: t, Reason: "a query is for callers; it means nothing where one listens"}
+		return nil, &RefusedError{Target: t, Reason: "a listening address must not have a query"}
 	}
 	w := &web{listener: l, target: t, endpoint: endpoint, started: make(chan struct{})}
 	w.sockets.listener = l
@@ -64,6 +64,9 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	if strings.HasPrefix(t.Scheme, "sse+") {
 		standard = pairPath
 		w.pair = &sse.Pair{Serve: w.servePair, MaxMessage: l.MaxMessage}
+		if l.Verify != nil || l.certifies() {
+			w.pair.Caller = callerOf
+		}
 	}
 	if w.endpoint == "" {
 		w.endpoint, w.target.Path = standard, standard
@@ -72,7 +75,8 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 		return nil, err
 	}
 	l.Answering(&w.answerer, t.Version)
-	w.answerer.Cancellation = jsonrpc.Cancellation{} // anybody's id could be meant: over HTTP, going away cancels
+	// an ID could belong to any caller; over HTTP, closing the request cancels it
+	w.answerer.Cancellation = jsonrpc.Cancellation{}
 	w.post = httprpc.Server{Answerer: answeringTo(&w.answerer, l.Tap), MaxMessage: l.MaxMessage}
 	door, err := w.door()
 	if err != nil {
@@ -84,7 +88,11 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	}
 	w.limit = newConnLimit(l.MaxConns, l.MaxConnsPerIP)
 	w.bound = &limitedListener{Listener: guard.Linger(bound), limit: w.limit, secure: secure, report: l.Report}
-	w.server = guard.NewServer(withPath(door.Wrap(http.HandlerFunc(w.route))), log.New(reportWriter{l.Report}, "", 0))
+	routes := http.Handler(http.HandlerFunc(w.route))
+	if secure && l.certifies() {
+		routes = withCertificate(routes)
+	}
+	w.server = guard.NewServer(withPath(door.Wrap(routes)), guard.ErrorLog(l.Report))
 	w.server.ConnContext, w.server.ConnState = w.limit.hooks()
 	if secure {
 		w.server.TLSConfig = l.TLS.Clone()
@@ -92,10 +100,10 @@ func listenWeb(ctx context.Context, l *Listener, t Target) (Service, error) {
 	return w, nil
 }
 
-// isSecure reports whether an HTTP scheme is over TLS.
+// isSecure reports whether an HTTP scheme uses TLS.
 func isSecure(scheme string) bool { return scheme == "wss" || strings.HasSuffix(scheme, "https") }
 
-// bindTCP listens on the address of t and writes the port that it got into it.
+// bindTCP listens on the address of t and stores the bound port in it.
 func bindTCP(ctx context.Context, t *Target) (net.Listener, error) {
 	address := t.Address
 	if _, _, err := net.SplitHostPort(address); err != nil {
@@ -113,7 +121,8 @@ func bindTCP(ctx context.Context, t *Target) (net.Listener, error) {
 	return bound, nil
 }
 
-// listenError tells what could not be listened on, and an address in use from other failures.
+// listenError names the address that could not be listened on, and distinguishes an address in use
+// from other failures.
 func listenError(t Target, err error) error {
 	if isInUse(err) {
 		return fmt.Errorf("listen on %s: %w", t.URL(), ErrAddressInUse)
@@ -121,7 +130,7 @@ func listenError(t Target, err error) error {
 	return fmt.Errorf("listen on %s: %w", t.URL(), err)
 }
 
-// door makes the guard of all routes.
+// door creates the access checks of all routes.
 func (w *web) door() (*guard.Door, error) {
 	hosts := w.listener.AllowHost
 	if host, _, err := net.SplitHostPort(w.target.Address); err == nil && host != "0.0.0.0" && host != "::" {
@@ -134,13 +143,23 @@ func (w *web) door() (*guard.Door, error) {
 	for i, token := range w.listener.Tokens {
 		tokens[i] = guard.DigestOf(token)
 	}
+	challenge, err := w.listener.challenge()
+	if err != nil {
+		return nil, err
+	}
+	var verify func(*http.Request, string) (context.Context, *guard.Rejection)
+	if w.listener.Verify != nil {
+		verify = w.listener.verifyRequest
+	}
 	return guard.New(&guard.Options{
-		Hosts:   hosts,
-		Origins: w.listener.AllowOrigin,
-		Tokens:  tokens,
-		Pages:   w.isPage,
+		Hosts:     hosts,
+		Origins:   w.listener.AllowOrigin,
+		Tokens:    tokens,
+		Verify:    verify,
+		Challenge: challenge,
+		Pages:     w.isPage,
 		Refused: func(r *http.Request, f *guard.Refusal) {
-			w.listener.Report("refused", fmt.Errorf("%s %s from %s: %w", cutText(r.Method), cutText(r.URL.Path), r.RemoteAddr, f))
+			w.listener.Report(jsonrpc.ReportRefused, fmt.Errorf("%s %s from %s: %w", cutText(r.Method), cutText(r.URL.Path), r.RemoteAddr, f))
 		},
 	})
 }
@@ -153,7 +172,7 @@ func (w *web) isPage(r *http.Request) bool {
 	return r.URL.Path == "/healthz" || w.listener.Pages != nil
 }
 
-// withPath gives requests for an address without a path the one that it means (RFC 9110, section 4.2.3).
+// withPath sets the path of requests without one to "/" (RFC 9110, section 4.2.3).
 func withPath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "" && r.URL.Host != "" {
@@ -178,13 +197,14 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// takesRoot reports whether a request to / is meant for the endpoint: many programs are given an address without a path.
+// takesRoot reports whether a request to / is meant for the endpoint: many programs are configured
+// with an address without a path.
 func (w *web) takesRoot(r *http.Request) bool {
 	return w.pair == nil && w.endpoint == endpointPath && (r.Method == http.MethodPost || websocket.IsUpgrade(r))
 }
 
-// isPlainPost reports whether r is a POST of its own right although it offers another protocol: with a body, or in HTTP/1.0, where the
-// offer is to be ignored (RFC 9110, section 7.8).
+// isPlainPost reports whether r is an ordinary POST although it offers another protocol: one with a
+// body, or in HTTP/1.0, where the offer is to be ignored (RFC 9110, section 7.8).
 func isPlainPost(r *http.Request) bool {
 	return r.Method == http.MethodPost && (r.ContentLength != 0 || !r.ProtoAtLeast(1, 1))
 }
@@ -195,58 +215,85 @@ func (w *web) serveEndpoint(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !websocket.IsUpgrade(r) || isPlainPost(r) {
+		if own := w.listener.Endpoint; own != nil {
+			own.Handler.ServeHTTP(rw, r)
+			return
+		}
 		w.post.ServeHTTP(rw, r)
 		return
 	}
 	w.serveUpgrade(rw, r, nil)
 }
 
-// serveUpgrade makes a WebSocket of the request and a conversation of that, as converse sets it up.
+// serveUpgrade upgrades the request to a WebSocket and serves a connection on it that converse sets
+// up.
 func (w *web) serveUpgrade(rw http.ResponseWriter, r *http.Request, converse func(*jsonrpc.Conn) (over func())) {
 	guest := guestOf(r.Context())
 	transport, err := websocket.Upgrade(rw, r, &websocket.Options{
-		MaxMessage:  w.listener.MaxMessage,
-		CheckOrigin: func(*http.Request) bool { return true }, // the door has looked at it
+		MaxMessage: w.listener.MaxMessage,
+		// the access checks have already verified the origin
+		CheckOrigin: func(*http.Request) bool { return true },
 	})
 	if err != nil {
 		guest.abandon()
-		w.listener.Report("upgrade", err)
+		w.listener.Report(ReportUpgrade, err)
 		return
 	}
-	conn := w.sockets.begin(transport, opening{w.target.Version, func(cause error) { w.sayWhy(transport, cause) }, converse})
+	conn := w.sockets.openConn(transport, opening{version: w.target.Version, ending: func(cause error) { w.setCloseReason(transport, cause) }, converse: converse})
 	if conn == nil {
 		guest.abandon()
 		return
 	}
-	<-w.started // it was long ago: Serve hands out requests
-	go func() { // sockets.shutdown waits for it; the request's memory is free as soon as this handler returns
+	ctx, expiry := w.ofCaller(r.Context(), conn)
+	// sockets.shutdown waits for it; the request's memory is released as soon as this handler
+	// returns
+	go func() {
 		defer guest.leave()
-		if err := w.sockets.serve(w.ctx, conn); err != nil {
-			w.listener.Report("connection", err)
+		defer expiry()
+		if err := w.sockets.serve(ctx, conn); err != nil {
+			w.listener.Report(ReportConnection, err)
 		}
 	}()
 }
 
-// sayWhy puts the reason of an end that was not the peer's wish into the close frame (RFC 6455, section 7.4.1).
-func (w *web) sayWhy(t *websocket.Transport, cause error) {
+// ofCaller returns the context of a connection that a request has opened: that of Serve, with the
+// values of the request's if it has a caller. The connection ends when the caller's credentials
+// expire. stop must be called at its end.
+func (w *web) ofCaller(request context.Context, conn *jsonrpc.Conn) (ctx context.Context, stop func()) {
+	<-w.started // already closed: Serve accepts the requests
+	ctx, stop = withRemote(w.ctx, RemoteAddr(request)), func() {}
+	if w.listener.Verify == nil && principal.Of(request) == "" {
+		return ctx, stop
+	}
+	ctx = withValues(ctx, request)
+	if p := PrincipalOf(ctx); p != nil && !p.Expires.IsZero() {
+		timer := time.AfterFunc(time.Until(p.Expires), func() { conn.Hangup(errExpired) })
+		stop = func() { timer.Stop() }
+	}
+	return ctx, stop
+}
+
+// setCloseReason sets the reason in the close frame if the peer did not close the connection (RFC
+// 6455, section 7.4.1).
+func (w *web) setCloseReason(t *websocket.Transport, cause error) {
 	switch {
 	case w.stopping.Load():
-		_ = t.SetClose(websocket.CloseGoingAway, "") // a code that may be sent
+		_ = t.SetClose(websocket.CloseGoingAway, "") // this code may be sent
 	case errors.Is(cause, jsonrpc.ErrSlowPeer):
 		_ = t.SetClose(websocket.CloseTryLater, "messages were not read in time") // likewise
 	case errors.Is(cause, jsonrpc.ErrBusy):
-		_ = t.SetClose(websocket.CloseTryLater, "too many notifications wait") // likewise
+		_ = t.SetClose(websocket.CloseTryLater, "too many notifications are queued") // likewise
 	}
 }
 
-// servePair holds a conversation whose two directions are two HTTP requests.
+// servePair serves a connection whose two directions are two HTTP requests.
 func (w *web) servePair(ctx context.Context, transport jsonrpc.Transport, _ *http.Request) {
-	conn := w.sockets.begin(transport, opening{version: w.target.Version})
+	conn := w.sockets.openConn(transport, opening{version: w.target.Version})
 	if conn == nil {
 		return
 	}
 	if err := w.sockets.serve(ctx, conn); err != nil && ctx.Err() == nil {
-		w.listener.Report("connection", err)
+		w.listener.Report(ReportConnection, err)
 	}
 }
 
@@ -257,7 +304,7 @@ func serveHealth(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = io.WriteString(w, "ok") // the prober may be gone
+	_, _ = io.WriteString(w, "ok") // the client may be gone
 }
 
 func (w *web) Target() Target { return w.target }
@@ -278,10 +325,10 @@ func (w *web) Serve(ctx context.Context) error {
 	return err
 }
 
-// Shutdown stops listening at once and refuses new requests while the running ones finish.
+// Shutdown stops listening immediately and rejects new requests while the running ones finish.
 func (w *web) Shutdown(ctx context.Context) error {
 	w.stopping.Store(true)
-	_ = w.bound.Close() // net/http would do it, but only if Serve has begun
+	_ = w.bound.Close() // net/http closes it too, but only if Serve has begun
 	var wg sync.WaitGroup
 	errs := make([]error, 4)
 	wg.Go(func() { errs[0] = w.answerer.Drain(ctx) })
@@ -292,8 +339,8 @@ func (w *web) Shutdown(ctx context.Context) error {
 	return errors.Join(append(errs, w.server.Close())...)
 }
 
-// lastWords is what handlers have, once they were told to stop, for the answers that say so.
-const lastWords = time.Second
+// drainTimeout is the time for cancelled handlers to send their error responses.
+const drainTimeout = time.Second
 
 // stop closes connections as they become idle.
 func (w *web) stop(ctx context.Context) error {
@@ -301,16 +348,8 @@ func (w *web) stop(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	_ = w.server.Shutdown(last) // what does not end now is cut off
+	_ = w.server.Shutdown(last) // whatever has not ended by then is closed by Close
 	return err
-}
-
-// reportWriter hands what net/http complains about to a report function.
-type reportWriter struct{ report func(what string, err error) }
-
-func (w reportWriter) Write(line []byte) (int, error) {
-	w.report("http", errors.New(strings.TrimSpace(string(line))))
-	return len(line), nil
 }

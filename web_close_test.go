@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWebSocketsHearThatTheServerStops looks at the bytes: the last frame of a server that stops says 1001, "going away"
-// (RFC 6455, section 7.4.1).
+// TestWebSocketsHearThatTheServerStops checks the bytes on the wire: the last frame of a server
+// that stops has code 1001, "going away" (RFC 6455, section 7.4.1).
 func TestWebSocketsHearThatTheServerStops(t *testing.T) {
 	s := serve(t, &Listener{Handler: testMux(nil)}, "ws://127.0.0.1:0")
 	address := s.Targets()[0].Address

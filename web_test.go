@@ -17,7 +17,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// roundTrip makes one request on a connection of its own.
+// roundTrip makes one request on its own connection.
 func roundTrip(t *testing.T, req *http.Request) (status int, body string) {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}
@@ -33,7 +33,7 @@ func roundTrip(t *testing.T, req *http.Request) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// TestAddressWithoutAPath: what proxies and curl --request-target send.
+// TestAddressWithoutAPath checks the requests that proxies and curl --request-target send.
 func TestAddressWithoutAPath(t *testing.T) {
 	s := serve(t, &Listener{Handler: testMux(nil)}, "http://127.0.0.1:0")
 	address := s.Targets()[0].Address
@@ -55,13 +55,14 @@ func TestAddressWithoutAPath(t *testing.T) {
 	}
 }
 
-// sameMembers compares two JSON objects whose members may stand in another order.
+// sameMembers reports whether two JSON objects are equal, ignoring the order of members.
 func sameMembers(a, b string) bool {
 	var x, y map[string]any
 	return jsonrpc.Raw(a).Decode(&x) == nil && jsonrpc.Raw(b).Decode(&y) == nil && cmp.Equal(x, y)
 }
 
-// A conversation that is ended for the peer's pace says so in the close frame.
+// TestWebSocketSaysThatThePeerIsTooFast checks that a connection that is closed because of the
+// peer's pace has the reason in its close frame.
 func TestWebSocketSaysThatThePeerIsTooFast(t *testing.T) {
 	m := new(jsonrpc.Mux)
 	release := make(chan struct{})

@@ -9,8 +9,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ProtoJSON readers take the original name of a field beside its camel case (Protocol Buffers, JSON mapping), and some peers send it:
-// the conformance kit of A2A 1.0 does. These are the names that may stand in params, without what is the same in both.
+// snakeNames maps the original field names that may occur in params to their camel case. ProtoJSON
+// parsers accept both (Protocol Buffers, JSON mapping), and some peers send the original names: the
+// conformance kit of A2A 1.0 does. Names that are equal in both forms are omitted.
 var snakeNames = map[string]string{
 	"message_id": "messageId", "context_id": "contextId", "task_id": "taskId", "reference_task_ids": "referenceTaskIds",
 	"media_type": "mediaType", "accepted_output_modes": "acceptedOutputModes", "history_length": "historyLength",
@@ -19,33 +20,58 @@ var snakeNames = map[string]string{
 	"include_artifacts": "includeArtifacts",
 }
 
-// opaqueNames hold what belongs to others, where a name is nobody's business.
+// opaqueNames lists members with arbitrary content, inside which no names are renamed.
 var opaqueNames = map[string]bool{"metadata": true, "data": true, "_meta": true}
 
-// camel renames the members of params that are written in snake case.
+// camel returns params with all snake case member names renamed to camel case.
 func camel(params jsonrpc.Raw) jsonrpc.Raw {
 	if bytes.IndexByte(params, '_') < 0 || !hasSnake(params) {
 		return params
 	}
 	var out bytes.Buffer
 	in := jsontext.NewDecoder(bytes.NewReader(params), jsontext.AllowDuplicateNames(true))
-	to := jsontext.NewEncoder(&out, jsontext.AllowDuplicateNames(true)) // whoever decodes refuses them
+	// the decoder rejects duplicates
+	to := jsontext.NewEncoder(&out, jsontext.AllowDuplicateNames(true))
 	if copyCamel(to, in) != nil {
-		return params // and whoever decodes says why
+		return params // the decoder reports the error
 	}
 	return bytes.TrimSpace(out.Bytes())
 }
 
-func hasSnake(params jsonrpc.Raw) bool {
+// maxSnake is the length of the longest of snakeNames.
+var maxSnake = func() (n int) {
 	for name := range snakeNames {
-		if bytes.Contains(params, []byte(`"`+name+`"`)) {
-			return true
-		}
+		n = max(n, len(name))
 	}
-	return false
+	return n
+}()
+
+// hasSnake reports whether a string in params equals one of snakeNames. Its cost is linear, also
+// for text that is full of underscores.
+func hasSnake(params jsonrpc.Raw) bool {
+	for at := 0; ; {
+		i := bytes.IndexByte(params[at:], '_')
+		if i < 0 {
+			return false
+		}
+		i += at
+		end := bytes.IndexByte(params[i:min(len(params), i+maxSnake)], '"')
+		if end < 0 { // no name with the underscores up to there
+			at = min(len(params), i+maxSnake)
+			continue
+		}
+		end += i
+		before := params[max(at, i-maxSnake):i]
+		if start := bytes.LastIndexByte(before, '"'); start >= 0 {
+			if _, ok := snakeNames[string(params[i-len(before)+start+1:end])]; ok {
+				return true
+			}
+		}
+		at = end
+	}
 }
 
-// copyCamel copies all tokens of in, which is one value.
+// copyCamel copies all tokens of in, which is one value, and renames members.
 func copyCamel(to *jsontext.Encoder, in *jsontext.Decoder) error {
 	for {
 		kind, length := in.StackIndex(in.StackDepth())

@@ -1,38 +1,42 @@
 package a2a
 
-// An AgentCard says what an agent is, can and wants (A2A 1.0.1, section 4.4.1).
+// An AgentCard describes an agent: its identity, capabilities and requirements (A2A 1.0.1, section
+// 4.4.1).
 type AgentCard struct {
-	Name                 string                    `json:"name"`
-	Description          string                    `json:"description"`
-	SupportedInterfaces  []AgentInterface          `json:"supportedInterfaces"` // best first
-	Provider             *AgentProvider            `json:"provider,omitzero"`
-	Version              string                    `json:"version"` // of the agent
-	DocumentationURL     string                    `json:"documentationUrl,omitzero"`
-	Capabilities         AgentCapabilities         `json:"capabilities"`
-	SecuritySchemes      map[string]SecurityScheme `json:"securitySchemes,omitempty"`
-	SecurityRequirements []SecurityRequirement     `json:"securityRequirements,omitempty"` // any one of them
-	DefaultInputModes    []string                  `json:"defaultInputModes"`              // media types
-	DefaultOutputModes   []string                  `json:"defaultOutputModes"`
-	Skills               []AgentSkill              `json:"skills"`
-	Signatures           []AgentCardSignature      `json:"signatures,omitempty"`
-	IconURL              string                    `json:"iconUrl,omitzero"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// in order of preference, best first
+	SupportedInterfaces []AgentInterface          `json:"supportedInterfaces"`
+	Provider            *AgentProvider            `json:"provider,omitzero"`
+	Version             string                    `json:"version"` // of the agent
+	DocumentationURL    string                    `json:"documentationUrl,omitzero"`
+	Capabilities        AgentCapabilities         `json:"capabilities"`
+	SecuritySchemes     map[string]SecurityScheme `json:"securitySchemes,omitempty"`
+	// any one of them suffices
+	SecurityRequirements []SecurityRequirement `json:"securityRequirements,omitempty"`
+	// media types
+	DefaultInputModes  []string             `json:"defaultInputModes"`
+	DefaultOutputModes []string             `json:"defaultOutputModes"`
+	Skills             []AgentSkill         `json:"skills"`
+	Signatures         []AgentCardSignature `json:"signatures,omitempty"`
+	IconURL            string               `json:"iconUrl,omitzero"`
 }
 
-// An AgentInterface is one address that an agent can be called at.
+// An AgentInterface is one address at which an agent can be called.
 type AgentInterface struct {
 	URL             string `json:"url"`
 	ProtocolBinding string `json:"protocolBinding"` // such as [BindingJSONRPC]
-	Tenant          string `json:"tenant,omitzero"` // goes into every request
+	Tenant          string `json:"tenant,omitzero"` // sent with every request
 	ProtocolVersion string `json:"protocolVersion"`
 }
 
-// An AgentProvider is who offers an agent.
+// An AgentProvider is the organization that offers an agent.
 type AgentProvider struct {
 	URL          string `json:"url"`
 	Organization string `json:"organization"`
 }
 
-// AgentCapabilities are what an agent offers beyond the basics.
+// AgentCapabilities lists the optional capabilities of an agent.
 type AgentCapabilities struct {
 	Streaming         bool             `json:"streaming,omitzero"`
 	PushNotifications bool             `json:"pushNotifications,omitzero"`
@@ -40,7 +44,7 @@ type AgentCapabilities struct {
 	Extensions        []AgentExtension `json:"extensions,omitempty"`
 }
 
-// An AgentExtension is an extension of the protocol that an agent knows.
+// An AgentExtension is an extension of the protocol that an agent supports.
 type AgentExtension struct {
 	URI         string   `json:"uri"`
 	Description string   `json:"description,omitzero"`
@@ -48,7 +52,7 @@ type AgentExtension struct {
 	Params      Metadata `json:"params,omitempty"`
 }
 
-// An AgentSkill is one thing that an agent can do.
+// An AgentSkill is one skill of an agent.
 type AgentSkill struct {
 	ID                   string                `json:"id"`
 	Name                 string                `json:"name"`
@@ -67,7 +71,7 @@ type AgentCardSignature struct {
 	Header    Metadata `json:"header,omitempty"`
 }
 
-// A SecurityRequirement names the schemes that are needed together, each with its scopes.
+// A SecurityRequirement lists the schemes that are required together, each with its scopes.
 type SecurityRequirement struct {
 	Schemes map[string]StringList `json:"schemes"`
 }
@@ -77,7 +81,8 @@ type StringList struct {
 	List []string `json:"list"`
 }
 
-// A SecurityScheme is one way to say who calls: exactly one of its members is set (A2A 1.0.1, section 4.5).
+// A SecurityScheme is one way to authenticate a caller. Exactly one of its members is set (A2A
+// 1.0.1, section 4.5).
 type SecurityScheme struct {
 	APIKey    *APIKeyScheme    `json:"apiKeySecurityScheme,omitzero"`
 	HTTP      *HTTPAuthScheme  `json:"httpAuthSecurityScheme,omitzero"`
@@ -86,7 +91,7 @@ type SecurityScheme struct {
 	MutualTLS *MutualTLSScheme `json:"mtlsSecurityScheme,omitzero"`
 }
 
-// An APIKeyScheme is a key in a header, the query or a cookie.
+// An APIKeyScheme is an API key in a header, the query or a cookie.
 type APIKeyScheme struct {
 	Description string `json:"description,omitzero"`
 	Location    string `json:"location"` // "header", "query" or "cookie"
@@ -100,7 +105,7 @@ type HTTPAuthScheme struct {
 	BearerFormat string `json:"bearerFormat,omitzero"`
 }
 
-// An OAuth2Scheme is OAuth 2.0; its tokens are bearer tokens.
+// An OAuth2Scheme is OAuth 2.0 with bearer tokens.
 type OAuth2Scheme struct {
 	Description string     `json:"description,omitzero"`
 	Flows       OAuthFlows `json:"flows"`
@@ -118,7 +123,7 @@ type MutualTLSScheme struct {
 	Description string `json:"description,omitzero"`
 }
 
-// OAuthFlows are the ways to a token; v1.0 wants exactly one.
+// OAuthFlows lists the flows that return a token; v1.0 requires exactly one.
 type OAuthFlows struct {
 	AuthorizationCode *OAuthFlow `json:"authorizationCode,omitzero"`
 	ClientCredentials *OAuthFlow `json:"clientCredentials,omitzero"`
@@ -127,7 +132,7 @@ type OAuthFlows struct {
 	DeviceCode        *OAuthFlow `json:"deviceCode,omitzero"`
 }
 
-// An OAuthFlow has the addresses that its kind needs, and what scopes there are.
+// An OAuthFlow holds the URLs that its kind requires, and the available scopes.
 type OAuthFlow struct {
 	AuthorizationURL       string            `json:"authorizationUrl,omitzero"`
 	DeviceAuthorizationURL string            `json:"deviceAuthorizationUrl,omitzero"`
@@ -137,7 +142,8 @@ type OAuthFlow struct {
 	PKCERequired           bool              `json:"pkceRequired,omitzero"`
 }
 
-// InputModes returns the media types that the agent or one of its skills takes. Empty: it did not say.
+// InputModes returns the media types that the agent or one of its skills accepts. It is empty if
+// the card lists none.
 func (c *AgentCard) InputModes() []string {
 	modes := append([]string(nil), c.DefaultInputModes...)
 	for i := range c.Skills {
@@ -146,7 +152,8 @@ func (c *AgentCard) InputModes() []string {
 	return modes
 }
 
-// Interface returns the first interface with one of these bindings in a version, or nil.
+// Interface returns the first interface with version v and one of bindings, in the order of
+// bindings, or nil.
 func (c *AgentCard) Interface(v Version, bindings ...string) *AgentInterface {
 	for _, binding := range bindings {
 		for i := range c.SupportedInterfaces {

@@ -8,55 +8,67 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Link carries the calls of one [Client]. A [*jsonrpc.Conn] is one. It is safe for concurrent use.
+// A Link sends the calls of one [Client]. A [*jsonrpc.Conn] is one. It is safe for concurrent use.
 type Link interface {
-	// Do sends one item and waits, if it is a call, as [jsonrpc.Conn.Do] does. Params are a [jsonrpc.Raw]. On gets the events of a
-	// stream, each as a [MethodStream]; where it gets the last one too, the result stays as it was.
+	// Do sends one item and, if it is a call, waits for the response, as [jsonrpc.Conn.Do] does.
+	// Params are a [jsonrpc.Raw]. On receives the events of a stream, each as a [MethodStream]. If
+	// On receives the last event too, the result is left unset.
 	Do(ctx context.Context, item *jsonrpc.Item) error
 
-	// Batch sends all items in one array, as [jsonrpc.Conn.Batch] does. A peer that takes none is remembered, and gets single calls.
+	// Batch sends all items in one array, as [jsonrpc.Conn.Batch] does. If the peer accepts no
+	// arrays, the link remembers that and sends single calls.
 	Batch(ctx context.Context, items []jsonrpc.Item) error
 
-	// Close ends the link and all calls on it.
+	// Close closes the link and ends all its calls.
 	Close() error
 }
 
-// ClientOptions tune a [Client]. The zero value is ready for use.
+// ClientOptions configures a [Client]. The zero value is ready to use.
 type ClientOptions struct {
-	Version    Version  // which is spoken; zero finds out, beginning with the newest
-	Extensions []string // URIs of extensions to use
-	Tenant     string   // goes into every request; see [AgentInterface]
+	// Version is the protocol version to use. If zero, it is detected, newest first.
+	Version Version
+	// Extensions lists the URIs of extensions to request.
+	Extensions []string
+	// Tenant is sent with every request; see [AgentInterface].
+	Tenant string
 
-	// Beside says that the carrier sends the service parameters, which it finds by [ServiceOf]. Otherwise they go into params._meta. The carrier sets it.
+	// Beside reports that the transport sends the service parameters, which it reads with
+	// [ServiceOf]. If false, they are sent in params._meta. The transport sets it.
 	Beside bool
 
-	// NoStream says that the agent has no streams: [Client.Stream] then sends, waits, and yields what came of it. Package a2ahttp reads it in the card.
+	// NoStream reports that the agent does not support streams: [Client.Stream] then sends the
+	// message, waits, and yields the result. Package a2ahttp sets it from the card.
 	NoStream bool
 
-	// Resume is how often in a row a stream that broke off is taken up again, by SubscribeToTask. Zero and less: never, which is all that is
-	// of use on a connection. Package a2ahttp sets 5 for zero.
+	// Resume is how often in a row a stream that broke off is resumed with SubscribeToTask. If zero
+	// or negative, a stream is not resumed; no other value is useful on a connection. Package
+	// a2ahttp uses 5 for zero.
 	Resume int
 
-	// Limits of the conversation that [Connect] opens. Events is 65,536 when zero.
+	// Limits of the conversation that [Connect] opens. If zero, Events is 65,536;
+	// EventBytes (8 MiB) bounds them too.
 	Limits jsonrpc.Limits
 
-	// Report gets what nobody else hears. Nil drops it.
+	// Report is called with errors that no call returns. If nil, they are dropped.
 	Report func(what string, err error)
 }
 
-// A Client uses one agent, in either version. It is made by [Connect], or by [NewClient] on a carrier of its own. All it takes and
-// gives has the shape of v1.0. It is safe for concurrent use.
+// A Client uses one agent, in either protocol version. [Connect] returns one; [NewClient] returns
+// one on a custom transport. All parameters and results have the shape of v1.0. It is safe for
+// concurrent use.
 type Client struct {
 	link    Link
 	opts    ClientOptions
 	serving sync.WaitGroup
-	version atomic.Uint32 // what the agent was found to speak; 0 while nobody knows
+	version atomic.Uint32 // detected protocol version of the agent; 0 if unknown
 }
 
-// NewClient makes a client of the agent behind link, which it owns from then on. It starts nothing.
+// NewClient returns a client of the agent that link connects to. The client owns link from then on.
+// NewClient starts nothing.
 func NewClient(link Link, o *ClientOptions) *Client {
 	c := &Client{link: link}
 	if o != nil {
@@ -66,12 +78,13 @@ func NewClient(link Link, o *ClientOptions) *Client {
 	return c
 }
 
-// Connect makes a client on a carrier where both sides speak, by [BindingStream]. [Client.Close] ends it.
+// Connect returns a client on a bidirectional transport, using [BindingStream]. [Client.Close]
+// closes it.
 func Connect(ctx context.Context, t jsonrpc.Transport, o *ClientOptions) *Client {
 	conn := jsonrpc.NewConn(t)
 	c := NewClient(conn, o)
 	if !c.opts.Beside && c.opts.Version == 0 {
-		c.version.Store(uint32(V10)) // the binding is one of v1.0
+		c.version.Store(uint32(V10)) // the binding exists in v1.0 only
 	}
 	conn.Related, conn.Open, conn.Cancellation = Related, Open, Cancellation
 	conn.Limits, conn.Report, conn.Quiet = c.opts.Limits, c.opts.Report, true
@@ -79,28 +92,29 @@ func Connect(ctx context.Context, t jsonrpc.Transport, o *ClientOptions) *Client
 		conn.Limits.Events = 65536
 	}
 	c.serving.Go(func() {
-		_ = conn.Serve(context.WithoutCancel(ctx)) // its cause shows in every call
+		_ = conn.Serve(context.WithoutCancel(ctx)) // every call returns its cause
 	})
 	return c
 }
 
-// Close ends the client and all its calls.
+// Close closes the client and ends all its calls.
 func (c *Client) Close() error {
 	err := c.link.Close()
-	c.serving.Wait()
+	grace.Wait(&c.serving, grace.Time) // the caller's callbacks may not return
 	return err
 }
 
-// Version returns what the agent was found to speak, and zero while nobody knows.
+// Version returns the detected protocol version of the agent, and zero while it is unknown.
 func (c *Client) Version() Version { return Version(c.version.Load()) }
 
-// Send sends a message and waits for what comes of it: a Task that rests, or a Message. With ReturnImmediately it does not wait.
+// Send sends a message and waits for the result: a Task that is over or waits for input, or a
+// Message. With ReturnImmediately it does not wait.
 func (c *Client) Send(ctx context.Context, r *SendRequest) (Event, error) {
 	r = c.tenant(r)
 	var out Event
 	err := c.call(ctx, MethodSend, r, &out, nil)
 	if err == nil && (out.Task == nil) == (out.Message == nil) {
-		err = fmt.Errorf("%w: the result of sending is no task and no message", jsonrpc.ErrBadResponse)
+		err = fmt.Errorf("%w: the result of sending is neither a task nor a message", jsonrpc.ErrBadResponse)
 	}
 	return out, err
 }
@@ -114,7 +128,7 @@ func (c *Client) tenant(r *SendRequest) *SendRequest {
 	return &other
 }
 
-// Task gets a task.
+// Task returns a task.
 func (c *Client) Task(ctx context.Context, r *GetTaskRequest) (*Task, error) {
 	out := new(Task)
 	return out, c.call(ctx, MethodGetTask, &GetTaskRequest{r.ID, r.HistoryLength, c.or(r.Tenant)}, out, nil)
@@ -127,7 +141,7 @@ func (c *Client) or(tenant string) string {
 	return tenant
 }
 
-// ListTasks gets one page of the caller's tasks. Version 0.3 has no lists.
+// ListTasks returns one page of the caller's tasks. Version 0.3 does not support lists.
 func (c *Client) ListTasks(ctx context.Context, r *ListTasksRequest) (*TaskPage, error) {
 	p := ListTasksRequest{}
 	if r != nil {
@@ -138,7 +152,8 @@ func (c *Client) ListTasks(ctx context.Context, r *ListTasksRequest) (*TaskPage,
 	return out, c.call(ctx, MethodListTasks, &p, out, nil)
 }
 
-// Tasks gets all pages, one after the other. An error is the last thing it yields.
+// Tasks yields the tasks of all pages, one page after the other. If an error occurs, it is the last
+// value yielded.
 func (c *Client) Tasks(ctx context.Context, r *ListTasksRequest) iter.Seq2[Task, error] {
 	return func(yield func(Task, error) bool) {
 		p := ListTasksRequest{}
@@ -164,7 +179,7 @@ func (c *Client) Tasks(ctx context.Context, r *ListTasksRequest) iter.Seq2[Task,
 	}
 }
 
-// Cancel asks for a task to be canceled, and returns what became of it.
+// Cancel requests the cancellation of a task, and returns the task as it is afterwards.
 func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {
 	out := new(Task)
 	return out, c.call(ctx, MethodCancelTask, &TaskRequest{ID: taskID, Tenant: c.opts.Tenant}, out, nil)
@@ -177,13 +192,13 @@ func (c *Client) CreatePush(ctx context.Context, p *PushConfig) (*PushConfig, er
 	return out, c.call(ctx, MethodCreatePush, &in, out, nil)
 }
 
-// Push gets a webhook of a task.
+// Push returns a webhook of a task.
 func (c *Client) Push(ctx context.Context, taskID, id string) (*PushConfig, error) {
 	out := new(PushConfig)
 	return out, c.call(ctx, MethodGetPush, &PushRequest{TaskID: taskID, ID: id, Tenant: c.opts.Tenant}, out, nil)
 }
 
-// ListPush gets one page of the webhooks of a task.
+// ListPush returns one page of the webhooks of a task.
 func (c *Client) ListPush(ctx context.Context, r *PushRequest) (*PushPage, error) {
 	in, out := *r, new(PushPage)
 	in.Tenant = c.or(in.Tenant)
@@ -195,28 +210,29 @@ func (c *Client) DeletePush(ctx context.Context, taskID, id string) error {
 	return c.call(ctx, MethodDeletePush, &PushRequest{TaskID: taskID, ID: id, Tenant: c.opts.Tenant}, nil, nil)
 }
 
-// ExtendedCard gets the card for callers that have said who they are.
+// ExtendedCard returns the card for authenticated callers.
 func (c *Client) ExtendedCard(ctx context.Context) (*AgentCard, error) {
 	out := new(AgentCard)
 	return out, c.call(ctx, MethodExtendedCard, nil, out, nil)
 }
 
-// Card gets the public card by [BindingStream]. Over HTTP it has an address of its own.
+// Card returns the public card, using [BindingStream]. Over HTTP the card has its own URL.
 func (c *Client) Card(ctx context.Context) (*AgentCard, error) {
 	out := new(AgentCard)
 	return out, c.call(ctx, MethodCard, nil, out, nil)
 }
 
-// A BatchCall is one call of a batch. Params and Result are those of the v1.0 method.
+// A BatchCall is one call of a batch. Params and Result have the types of the v1.0 method.
 type BatchCall struct {
-	Method string // of v1.0; no stream
+	Method string // of v1.0; not a streaming method
 	Params any
 	Result any   // a pointer; nil drops the result
 	Err    error // set by the call
 }
 
-// Batch makes all calls in one array. The error is for the batch as a whole. An agent that takes no arrays, as the official SDKs
-// do not, is remembered, and gets single calls at once.
+// Batch sends all calls in one array. It returns an error only for the batch as a whole. If the
+// agent accepts no arrays, as is the case with the official SDKs, the client remembers that and
+// sends single calls at once.
 func (c *Client) Batch(ctx context.Context, calls []BatchCall) error {
 	v := c.known()
 	ctx, svc := c.service(ctx, v, "")
@@ -241,7 +257,7 @@ func (c *Client) Batch(ctx context.Context, calls []BatchCall) error {
 	return err
 }
 
-// known is the version to speak.
+// known returns the protocol version to use.
 func (c *Client) known() Version {
 	if v := c.Version(); v != 0 {
 		return v
@@ -249,7 +265,7 @@ func (c *Client) known() Version {
 	return V10
 }
 
-// service is what goes beside a request.
+// service returns the service parameters of a request.
 func (c *Client) service(ctx context.Context, v Version, lastEvent string) (context.Context, Service) {
 	svc := Service{Version: v.String(), Extensions: c.opts.Extensions, LastEvent: lastEvent}
 	if c.opts.Beside {
@@ -258,7 +274,7 @@ func (c *Client) service(ctx context.Context, v Version, lastEvent string) (cont
 	return ctx, svc
 }
 
-// encode makes the method and params of a version.
+// encode returns the method name and params in a protocol version.
 func (c *Client) encode(v Version, svc Service, method string, params any) (string, jsonrpc.Raw, error) {
 	if v == V03 {
 		old, ok := names03[method]
@@ -300,7 +316,7 @@ func decodeResult(v Version, raw jsonrpc.Raw, result any) error {
 	return nil
 }
 
-// call makes one call, in the version that the agent speaks, or finds that out with it.
+// call makes one call in the agent's protocol version, or detects that version with it.
 func (c *Client) call(ctx context.Context, method string, params, result any, p *following) error {
 	v := c.known()
 	err := c.callIn(ctx, v, method, params, result, p)
@@ -318,13 +334,14 @@ func (c *Client) call(ctx context.Context, method string, params, result any, p 
 	}
 	older := c.callIn(ctx, V03, method, params, result, p)
 	if foreign(older) && !errors.Is(older, jsonrpc.ErrInvalidParams) || older != nil && !isAnswer(older) {
-		return err // it is not about the version
+		return err // the error is not about the version
 	}
 	c.version.CompareAndSwap(0, uint32(V03))
 	return older
 }
 
-// foreign reports whether an answer is what agents of another version give, of what was tried with real ones.
+// foreign reports whether err is an error that agents of another version return. The list comes
+// from tests with real agents.
 func foreign(err error) bool {
 	e, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok {
@@ -337,7 +354,7 @@ func foreign(err error) bool {
 	return false
 }
 
-// isAnswer reports whether an agent said this.
+// isAnswer reports whether the agent returned err.
 func isAnswer(err error) bool {
 	_, ok := errors.AsType[*jsonrpc.Error](err)
 	return ok

@@ -12,11 +12,12 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Stream sends a message and yields what comes of it as it comes: one Message, or the Task and then its events, until it rests. An error
-// is the last thing it yields. Whoever stops early leaves the stream; the task goes on.
+// Stream sends a message and yields its events as they arrive: one Message, or the Task and then
+// its events, until it is over or waits for input. An error is the last value yielded. If the
+// caller stops early, it leaves the stream; the task continues.
 //
-// A stream that breaks off is taken up again where it was, as [ClientOptions] says; against servers that cannot go on from an event there is
-// another Task then, which has all that was missed.
+// A stream that breaks off is resumed where it broke off, see [ClientOptions]. If the server cannot
+// resume after an event, it sends another Task, which includes everything that was missed.
 func (c *Client) Stream(ctx context.Context, r *SendRequest) iter.Seq2[Event, error] {
 	if c.opts.NoStream {
 		return func(yield func(Event, error) bool) { yield(c.Send(ctx, r)) }
@@ -24,29 +25,30 @@ func (c *Client) Stream(ctx context.Context, r *SendRequest) iter.Seq2[Event, er
 	return c.follow(ctx, MethodStreamSend, c.tenant(r), "", 0, TaskState.Rests)
 }
 
-// Subscribe yields the Task and then its events, until it is over. after, if not 0, is the Seq of the last event that the caller has: a server
-// that keeps events then goes on behind it, without the Task. A stream that breaks off is taken up again.
+// Subscribe yields the Task and then its events, until the task is over. If after is not 0, it is
+// the Seq of the last event that the caller has: a server that stores events then resumes after it,
+// without the Task. A stream that breaks off is resumed.
 func (c *Client) Subscribe(ctx context.Context, taskID string, after int64) iter.Seq2[Event, error] {
 	return c.follow(ctx, MethodSubscribe, &TaskRequest{ID: taskID, Tenant: c.opts.Tenant}, taskID, after, TaskState.Terminal)
 }
 
-// A following is one stream as its reader sees it, over all breaks.
+// A following is one stream as its reader sees it, across reconnects.
 type following struct {
 	yield   func(Event, error) bool
 	ends    func(TaskState) bool
 	version Version
-	task    string // "" until an event has told
+	task    string // "" until an event has named it
 	seq     int64
-	came    bool // something has, in this try
-	over    bool // nothing more will
-	left    bool // the reader has gone
+	came    bool // this attempt has received an event
+	over    bool // no events follow
+	left    bool // the reader has stopped
 	failed  error
 }
 
-var errLeft = errors.New("a2a: the reader of the stream has gone")
+var errLeft = errors.New("a2a: the reader of the stream has stopped")
 
-// errBrokeOff says that a stream ended without saying so.
-var errBrokeOff = errors.New("a2a: the stream broke off")
+// errBrokeOff reports that a stream ended without a final event.
+var errBrokeOff = errors.New("a2a: the stream was interrupted")
 
 func (p *following) lastEvent() string {
 	if p.seq == 0 {
@@ -55,7 +57,8 @@ func (p *following) lastEvent() string {
 	return strconv.FormatInt(p.seq, 10)
 }
 
-// on takes one event. Once it has failed it takes no more, also from a carrier that goes on because the answer is there already.
+// on handles one event. After an error it accepts no further events, also if the transport sends
+// more because they have already arrived.
 func (p *following) on(req *jsonrpc.Request) error {
 	if p.failed == nil && req.Method == MethodStream {
 		p.failed = p.one(req)
@@ -71,10 +74,10 @@ func (p *following) one(req *jsonrpc.Request) error {
 	if err := req.Params.Decode(&in); err != nil {
 		return fmt.Errorf("%w: %w", jsonrpc.ErrBadResponse, err)
 	}
-	return p.take(in.Response, in.Seq)
+	return p.applyEvent(in.Response, in.Seq)
 }
 
-// last takes the event that the response is, if it is one.
+// last handles the response if it is an event.
 func (p *following) last(raw jsonrpc.Raw) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -83,20 +86,20 @@ func (p *following) last(raw jsonrpc.Raw) error {
 	if p.seq > 0 {
 		seq = p.seq + 1
 	}
-	return p.take(raw, seq)
+	return p.applyEvent(raw, seq)
 }
 
-func (p *following) take(raw jsonrpc.Raw, seq int64) error {
+func (p *following) applyEvent(raw jsonrpc.Raw, seq int64) error {
 	var e Event
 	if err := decodeResult(p.version, raw, &e); err != nil {
 		return err
 	}
 	if e.count() != 1 {
-		return fmt.Errorf("%w: an event has exactly one of task, message, statusUpdate and artifactUpdate", jsonrpc.ErrBadResponse)
+		return fmt.Errorf("%w: an event must have exactly one of task, message, statusUpdate and artifactUpdate", jsonrpc.ErrBadResponse)
 	}
 	p.came = true
 	if seq > 0 && seq <= p.seq && e.Task == nil {
-		return nil // was there before the break
+		return nil // received before the break
 	}
 	e.Seq = seq
 	if seq > 0 {
@@ -115,7 +118,7 @@ func (p *following) take(raw jsonrpc.Raw, seq int64) error {
 	return nil
 }
 
-// Pauses before a stream is taken up again.
+// Pauses before a stream is resumed.
 const (
 	resumeFirst = 250 * time.Millisecond
 	resumeMost  = 30 * time.Second
@@ -143,14 +146,15 @@ func (c *Client) follow(ctx context.Context, method string, params any, task str
 			}
 			between = min(2*between, resumeMost)
 			err = c.call(ctx, MethodSubscribe, &TaskRequest{ID: p.task, Tenant: c.opts.Tenant}, nil, p)
-			if errors.Is(err, ErrUnsupportedOperation) { // over, or no streams: the task itself tells
+			// over, or streams are not supported: fetch the task
+			if errors.Is(err, ErrUnsupportedOperation) {
 				err = c.fetch(ctx, p)
 			}
 		}
 	}
 }
 
-// fetch yields the task in place of the events that were missed.
+// fetch yields the task in place of the missed events.
 func (c *Client) fetch(ctx context.Context, p *following) error {
 	t, err := c.Task(ctx, &GetTaskRequest{ID: p.task})
 	if err != nil || p.left {
@@ -163,7 +167,8 @@ func (c *Client) fetch(ctx context.Context, p *following) error {
 	return nil
 }
 
-// worthResuming reports whether a stream may go on after an error: the carrier's, or that it fell behind.
+// worthResuming reports whether a stream may be resumed after err: a transport error, or the stream
+// fell behind.
 func worthResuming(err error) bool {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e.Code == jsonrpc.CodeBusy || e.Code == jsonrpc.CodeShuttingDown || e.Code == jsonrpc.CodeUnavailable

@@ -18,12 +18,13 @@ const (
 	CodeExtensionSupportRequired       = -32008
 	CodeVersionNotSupported            = -32009
 
-	// Not of the specification: what the Go SDK sends together with HTTP 401 and 403.
+	// Codes that the Go SDK sends together with HTTP 401 and 403. They are not in the
+	// specification.
 	CodeUnauthenticated = -31401
 	CodeForbidden       = -31403
 )
 
-// The kinds of errors, for errors.Is. They compare by code alone.
+// The kinds of errors, for errors.Is, which compares them by code alone.
 var (
 	ErrTaskNotFound            = &jsonrpc.Error{Code: CodeTaskNotFound, Message: "Task not found"}
 	ErrTaskNotCancelable       = &jsonrpc.Error{Code: CodeTaskNotCancelable, Message: "Task cannot be canceled"}
@@ -38,7 +39,8 @@ var (
 	ErrForbidden               = &jsonrpc.Error{Code: CodeForbidden, Message: "Not allowed"}
 )
 
-// Types of error details (google/rpc/error_details.proto), and the domain of the protocol's own reasons.
+// Types of error details (google/rpc/error_details.proto), and the domain of the reasons that the
+// protocol defines.
 const (
 	TypeErrorInfo   = "type.googleapis.com/google.rpc.ErrorInfo"
 	TypeBadRequest  = "type.googleapis.com/google.rpc.BadRequest"
@@ -49,7 +51,7 @@ const (
 	quotedCutMarker = "…"
 )
 
-// reasons are the names of the errors in an ErrorInfo.
+// reasons maps each error code to its reason in an ErrorInfo.
 var reasons = map[int64]string{
 	CodeTaskNotFound: "TASK_NOT_FOUND", CodeTaskNotCancelable: "TASK_NOT_CANCELABLE",
 	CodePushNotificationNotSupported: "PUSH_NOTIFICATION_NOT_SUPPORTED", CodeUnsupportedOperation: "UNSUPPORTED_OPERATION",
@@ -59,7 +61,8 @@ var reasons = map[int64]string{
 	jsonrpc.CodeInvalidParams: reasonInvalid,
 }
 
-// CodeOf returns the code that stands behind a reason of an ErrorInfo, and 0 for one that is not the protocol's.
+// CodeOf returns the error code of a reason in an ErrorInfo, and 0 if the protocol does not define
+// the reason.
 func CodeOf(reason string) int64 {
 	for code, name := range reasons {
 		if name == reason {
@@ -69,27 +72,29 @@ func CodeOf(reason string) int64 {
 	return 0
 }
 
-// A Detail is one member of an error's data. Its Type tells which of the others count.
+// A Detail is one member of an error's data. Type determines which other fields are set.
 type Detail struct {
 	Type string `json:"@type"`
 
-	// Of an ErrorInfo.
+	// Members of an ErrorInfo.
 	Reason   string            `json:"reason,omitzero"`
 	Domain   string            `json:"domain,omitzero"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 
-	// Of a BadRequest.
+	// Members of a BadRequest.
 	FieldViolations []FieldViolation `json:"fieldViolations,omitempty"`
 }
 
-// A FieldViolation says what is wrong with one member of params, which is named with dots: "message.parts[0].text".
+// A FieldViolation reports an invalid member of params. Field is a path with dots:
+// "message.parts[0].text".
 type FieldViolation struct {
 	Field       string `json:"field"`
 	Description string `json:"description"`
 }
 
-// Fault makes an error of one of the kinds above with the data that the protocol wants: an ErrorInfo whose metadata are the
-// pairs of name and value. text, if not empty, replaces the message.
+// Fault returns an error of one of the kinds above with the data that the protocol requires: an
+// ErrorInfo whose metadata are pairs of name and value. If text is not empty, it replaces the
+// message.
 func Fault(kind *jsonrpc.Error, text string, pairs ...string) *jsonrpc.Error {
 	info := Detail{Type: TypeErrorInfo, Reason: reasons[kind.Code], Domain: ErrorDomain}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -105,7 +110,7 @@ func Fault(kind *jsonrpc.Error, text string, pairs ...string) *jsonrpc.Error {
 	return e
 }
 
-// BadParams makes the error for params that do not fit: -32602 with an ErrorInfo and a BadRequest.
+// BadParams returns an error for invalid params: -32602 with an ErrorInfo and a BadRequest.
 func BadParams(field, description string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Invalid params", Data: mustEncode([]Detail{
 		{Type: TypeErrorInfo, Reason: reasonInvalid, Domain: ErrorDomain},
@@ -113,7 +118,8 @@ func BadParams(field, description string) *jsonrpc.Error {
 	})}
 }
 
-// Details reads the data of an error from any peer. It returns nil if that is no array of typed objects.
+// Details parses the data of an error from a peer. It returns nil if the data is not an array of
+// typed objects.
 func Details(e *jsonrpc.Error) []Detail {
 	var list []Detail
 	if e == nil || len(e.Data) == 0 || e.Data[0] != '[' || e.Data.Decode(&list) != nil {
@@ -122,8 +128,9 @@ func Details(e *jsonrpc.Error) []Detail {
 	return list
 }
 
-// Reshape gives an error of the engine the data that the protocol wants, an array: its one-word reason becomes that of an ErrorInfo, a
-// place in params that of a BadRequest. Other errors stay as they are.
+// Reshape converts the data of an engine error to the array that the protocol requires: its
+// one-word reason becomes the reason of an ErrorInfo, and a position in params becomes a
+// BadRequest. Other errors are returned unchanged.
 func Reshape(e *jsonrpc.Error) *jsonrpc.Error {
 	if e == nil || len(e.Data) == 0 || e.Data[0] != '{' {
 		return e
@@ -151,7 +158,7 @@ func Reshape(e *jsonrpc.Error) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: e.Code, Message: e.Message, Data: mustEncode(list)}
 }
 
-// quoted cuts a text of the peer, so that an error never carries more than a few words of it.
+// quoted shortens a text from the peer, so that an error includes at most a few words of it.
 func quoted(s string) string {
 	if len(s) <= maxQuoted {
 		return strings.ToValidUTF8(s, "\uFFFD")

@@ -10,9 +10,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// This is the one file that knows the JSON codec; it is that of package jsonrpc.
+// This file contains all uses of the JSON codec, which is the one of package jsonrpc.
 
-// encode returns the JSON text of v; equal values give equal bytes.
+// encode returns the JSON text of v. Equal values give equal bytes.
 func encode(v any) (jsonrpc.Raw, error) {
 	switch v := v.(type) {
 	case nil:
@@ -23,7 +23,7 @@ func encode(v any) (jsonrpc.Raw, error) {
 	return json.Marshal(v, json.Deterministic(true))
 }
 
-// mustEncode is encode for our own types, which always have a text.
+// mustEncode is encode for types of this package, which always have a JSON text.
 func mustEncode(v any) jsonrpc.Raw {
 	raw, err := encode(v)
 	if err != nil {
@@ -32,7 +32,7 @@ func mustEncode(v any) jsonrpc.Raw {
 	return raw
 }
 
-// decodeParams reads params, or answers what is wrong with them.
+// decodeParams decodes params into v, or returns an invalid params error.
 func decodeParams(params jsonrpc.Raw, v any) error {
 	if len(params) == 0 {
 		params = jsonrpc.Raw("{}")
@@ -53,19 +53,19 @@ func decodeParams(params jsonrpc.Raw, v any) error {
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return BadParams(dotted(string(e.JSONPointer)), "member comes twice")
+			return BadParams(dotted(string(e.JSONPointer)), "duplicate member")
 		}
 		return BadParams(dotted(string(e.JSONPointer)), "text is not valid Unicode")
 	}
 	return BadParams("", "wrong value")
 }
 
-// A valueError is what a type that reads itself says about its text.
+// A valueError is the error of a type that unmarshals itself.
 type valueError struct{ reason string }
 
 func (e *valueError) Error() string { return "a2a: " + e.reason }
 
-// dotted makes "message.parts[0].text" of "/message/parts/0/text".
+// dotted converts "/message/parts/0/text" to "message.parts[0].text".
 func dotted(pointer string) string {
 	var out strings.Builder
 	for i, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
@@ -82,13 +82,7 @@ func dotted(pointer string) string {
 	return out.String()
 }
 
-// appendString adds s to dst as a JSON string. Invalid UTF-8 becomes U+FFFD.
-func appendString(dst []byte, s string) []byte {
-	out, _ := jsontext.AppendQuote(dst, s) // the error is about invalid UTF-8, which has been replaced
-	return out
-}
-
-// member finds a member of an object; nil if there is none.
+// member returns a member of an object, or nil if it is missing.
 func member(object jsonrpc.Raw, name string) jsonrpc.Raw {
 	if len(object) == 0 || object[0] != '{' {
 		return nil

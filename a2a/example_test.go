@@ -10,13 +10,13 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// exampleCard describes the agents of the examples.
+// exampleCard is the card of the agents in the examples.
 var exampleCard = a2a.AgentCard{Name: "shouter", Description: "Says it louder.", Version: "1.0",
 	Capabilities:      a2a.AgentCapabilities{Streaming: true},
 	DefaultInputModes: []string{"text/plain"}, DefaultOutputModes: []string{"text/plain"},
 	Skills: []a2a.AgentSkill{{ID: "shout", Name: "Shout", Description: "Makes text louder.", Tags: []string{"text"}}}}
 
-// An agent, and a client that follows what it does.
+// This example runs an agent, and a client that follows its task.
 func Example() {
 	s := a2a.NewServer(exampleCard, a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error {
 		return r.Artifact(ctx, a2a.Artifact{Name: "louder", Parts: []a2a.Part{a2a.Text(strings.ToUpper(r.Message.Text()))}})
@@ -43,7 +43,7 @@ func Example() {
 	// TASK_STATE_COMPLETED
 }
 
-// A question is written as a call; meanwhile the task waits for its caller.
+// An agent asks a question with a call. Meanwhile the task waits for its caller.
 func ExampleRun_Ask() {
 	s := a2a.NewServer(exampleCard, a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error {
 		answer, err := r.Ask(ctx, a2a.Text("How loud?"))
@@ -70,7 +70,7 @@ func ExampleRun_Ask() {
 	// TASK_STATE_COMPLETED Very: HELLO
 }
 
-// Errors of the protocol have kinds, and say more in their details.
+// Errors of the protocol have a kind, and further information in their details.
 func ExampleDetails() {
 	err := a2a.Fault(a2a.ErrTaskNotFound, "", "taskId", "7")
 	fmt.Println(errors.Is(err, a2a.ErrTaskNotFound))
@@ -82,7 +82,7 @@ func ExampleDetails() {
 	// TASK_NOT_FOUND 7
 }
 
-// A stream folds into the task that it is about.
+// Apply updates a task with the events of its stream.
 func ExampleTask_Apply() {
 	var task a2a.Task
 	task.Apply(a2a.Event{Task: &a2a.Task{ID: "7", Status: a2a.TaskStatus{State: a2a.StateWorking}}})

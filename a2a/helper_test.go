@@ -26,7 +26,7 @@ func echo(ctx context.Context, r *a2a.Run) error {
 	return r.Artifact(ctx, a2a.Artifact{Name: "echo", Parts: []a2a.Part{a2a.Text(r.Message.Text())}})
 }
 
-// connect serves s to one client in memory, and holds all that they say against the schemas.
+// connect serves s to one client in memory, and checks all messages against the schemas.
 func connect(t testing.TB, s *a2a.Server, o *a2a.ClientOptions) *a2a.Client {
 	t.Helper()
 	here, there := inproc.Pipe(nil)
@@ -35,7 +35,8 @@ func connect(t testing.TB, s *a2a.Server, o *a2a.ClientOptions) *a2a.Client {
 	c := a2a.Connect(context.Background(), &tap{Transport: here, t: t, methods: map[string]string{}}, o)
 	t.Cleanup(func() {
 		_ = c.Close()
-		if err := <-done; err != nil && !errors.Is(err, io.ErrClosedPipe) { // we hung up while it wrote
+		// The client disconnected while the server wrote.
+		if err := <-done; err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("Serve = %v", err)
 		}
 		s.Close()

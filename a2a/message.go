@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Role says who speaks.
+// A Role is the role of a message's sender.
 type Role string
 
 // Roles (A2A 1.0.1, section 4.1.5).
@@ -18,10 +18,10 @@ const (
 	RoleAgent Role = "ROLE_AGENT"
 )
 
-// Metadata are members that anybody may add, each with its JSON text.
+// Metadata holds additional members that any party may add, each as its JSON text.
 type Metadata map[string]jsonrpc.Raw
 
-// With returns a copy in which key has the JSON text of v. It panics if v has none.
+// With returns a copy in which key is set to the JSON text of v. It panics if v cannot be encoded.
 func (m Metadata) With(key string, v any) Metadata {
 	c := make(Metadata, len(m)+1)
 	maps.Copy(c, m)
@@ -29,13 +29,33 @@ func (m Metadata) With(key string, v any) Metadata {
 	return c
 }
 
-// Get decodes a member into v and reports whether there is one that fits.
+// Merge returns a copy with the members of more added, which take precedence. If more is empty, it
+// returns m itself. For several members it costs less than With, which copies m each time.
+func (m Metadata) Merge(more Metadata) Metadata {
+	if len(more) == 0 {
+		return m
+	}
+	c := make(Metadata, len(m)+len(more))
+	maps.Copy(c, m)
+	return c.add(more)
+}
+
+// add adds the members of more to m, which it creates if necessary.
+func (m Metadata) add(more Metadata) Metadata {
+	if m == nil && len(more) > 0 {
+		m = make(Metadata, len(more))
+	}
+	maps.Copy(m, more)
+	return m
+}
+
+// Get decodes the member key into v and reports whether it exists and could be decoded.
 func (m Metadata) Get(key string, v any) bool {
 	raw, ok := m[key]
 	return ok && raw.Decode(v) == nil
 }
 
-// A Message is one turn of the talk between a user and an agent (A2A 1.0.1, section 4.1.4).
+// A Message is one message between a user and an agent (A2A 1.0.1, section 4.1.4).
 type Message struct {
 	MessageID        string   `json:"messageId"`
 	ContextID        string   `json:"contextId,omitzero"`
@@ -47,12 +67,12 @@ type Message struct {
 	ReferenceTaskIDs []string `json:"referenceTaskIds,omitempty"`
 }
 
-// UserMessage makes a message of a user with an id of its own.
+// UserMessage returns a message of a user with a new random id.
 func UserMessage(parts ...Part) *Message {
 	return &Message{MessageID: newID(), Role: RoleUser, Parts: parts}
 }
 
-// Text returns the text of all text parts, one after the other.
+// Text returns the concatenated text of all text parts.
 func (m *Message) Text() string {
 	if m == nil {
 		return ""
@@ -60,7 +80,7 @@ func (m *Message) Text() string {
 	return TextOf(m.Parts)
 }
 
-// TextOf returns the text of all text parts, one after the other.
+// TextOf returns the concatenated text of all text parts.
 func TextOf(parts []Part) string {
 	if len(parts) == 1 {
 		return parts[0].Text
@@ -72,10 +92,10 @@ func TextOf(parts []Part) string {
 	return out.String()
 }
 
-// A Kind is what a [Part] holds.
+// A Kind is the kind of content of a [Part].
 type Kind uint8
 
-// Kinds of parts. The comment says which member of Part holds the content.
+// Kinds of parts. The comments name the field of Part that holds the content.
 const (
 	KindText Kind = iota // Text
 	KindRaw              // Raw
@@ -93,7 +113,8 @@ func (k Kind) String() string {
 	return ""
 }
 
-// A Part is one piece of content (A2A 1.0.1, section 4.1.6). Kind decides which of the next four members counts.
+// A Part is one piece of content (A2A 1.0.1, section 4.1.6). Kind determines which of Text, Raw,
+// URL and Data is used.
 type Part struct {
 	Kind Kind
 	Text string
@@ -101,35 +122,35 @@ type Part struct {
 	URL  string
 	Data jsonrpc.Raw // any JSON value
 
-	MediaType string // such as "text/plain"; empty says nothing
+	MediaType string // such as "text/plain"; empty if unknown
 	Filename  string
 	Metadata  Metadata
 }
 
-// Text makes a part of text.
+// Text returns a text part.
 func Text(text string) Part { return Part{Text: text} }
 
-// File makes a part of bytes. mediaType and filename may be empty.
+// File returns a part with the bytes of a file. mediaType and filename may be empty.
 func File(filename, mediaType string, raw []byte) Part {
 	return Part{Kind: KindRaw, Raw: raw, MediaType: mediaType, Filename: filename}
 }
 
-// URL makes a part that says where the content is.
+// URL returns a part that refers to content by its URL.
 func URL(url, mediaType string) Part { return Part{Kind: KindURL, URL: url, MediaType: mediaType} }
 
-// Data makes a part of any JSON value. It panics if v has no JSON text.
+// Data returns a part with a JSON value. It panics if v cannot be encoded.
 func Data(v any) Part { return Part{Kind: KindData, Data: mustEncode(v)} }
 
-// MarshalJSON writes the part.
+// MarshalJSON encodes the part.
 func (p Part) MarshalJSON() ([]byte, error) {
 	dst := append(append([]byte(`{"`), p.Kind.String()...), `":`...)
 	switch p.Kind {
 	case KindText:
-		dst = appendString(dst, p.Text)
+		dst = jsonrpc.AppendString(dst, p.Text)
 	case KindRaw:
 		dst = append(base64.StdEncoding.AppendEncode(append(dst, '"'), p.Raw), '"')
 	case KindURL:
-		dst = appendString(dst, p.URL)
+		dst = jsonrpc.AppendString(dst, p.URL)
 	case KindData:
 		if p.Data == nil {
 			dst = append(dst, "null"...)
@@ -139,10 +160,10 @@ func (p Part) MarshalJSON() ([]byte, error) {
 		return nil, &valueError{"a part of unknown kind"}
 	}
 	if p.MediaType != "" {
-		dst = appendString(append(dst, `,"mediaType":`...), p.MediaType)
+		dst = jsonrpc.AppendString(append(dst, `,"mediaType":`...), p.MediaType)
 	}
 	if p.Filename != "" {
-		dst = appendString(append(dst, `,"filename":`...), p.Filename)
+		dst = jsonrpc.AppendString(append(dst, `,"filename":`...), p.Filename)
 	}
 	if len(p.Metadata) > 0 {
 		more, err := encode(p.Metadata)
@@ -154,7 +175,7 @@ func (p Part) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// UnmarshalJSON reads a part, which must have exactly one content.
+// UnmarshalJSON decodes a part, which must have exactly one content.
 func (p *Part) UnmarshalJSON(text []byte) error {
 	var in struct {
 		Text      *string     `json:"text"`
@@ -186,32 +207,34 @@ func (p *Part) UnmarshalJSON(text []byte) error {
 		contents++
 		out.Kind, out.URL = KindURL, *in.URL
 	}
-	if in.Data != nil && (contents == 0 || string(in.Data) != "null") { // a null beside another content is one that is not there
+	// A null beside other content counts as absent.
+	if in.Data != nil && (contents == 0 || string(in.Data) != "null") {
 		contents++
 		out.Kind, out.Data = KindData, in.Data
 	}
 	if contents != 1 {
-		return &valueError{"a part has exactly one of text, raw, url and data"}
+		return &valueError{"a part must have exactly one of text, raw, url and data"}
 	}
 	*p = out
 	return nil
 }
 
-// decodeBase64 takes both alphabets, padded or not, as ProtoJSON does.
+// decodeBase64 accepts both alphabets, with and without padding, as ProtoJSON does.
 func decodeBase64(text string) ([]byte, error) {
 	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
 	return base64.RawStdEncoding.DecodeString(text)
 }
 
-// A Timestamp is a point in time, written in UTC with milliseconds (A2A 1.0.1, section 5.6.1). Any RFC 3339 text is read.
+// A Timestamp is a point in time, encoded in UTC with milliseconds (A2A 1.0.1, section 5.6.1). Any
+// RFC 3339 text is accepted.
 type Timestamp struct{ time.Time }
 
-// MarshalJSON writes the time.
+// MarshalJSON encodes the time.
 func (t Timestamp) MarshalJSON() ([]byte, error) {
 	return t.UTC().AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`), nil
 }
 
-// UnmarshalJSON reads the time; the empty string is none.
+// UnmarshalJSON decodes the time. The empty string is the zero time.
 func (t *Timestamp) UnmarshalJSON(text []byte) error {
 	var s string
 	if err := jsonrpc.Raw(text).Decode(&s); err != nil {

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -35,21 +36,24 @@ const (
 	MethodExtendedCard03 = "agent/getAuthenticatedExtendedCard"
 )
 
-// What [BindingStream] adds, for carriers on which both sides speak.
+// Methods that [BindingStream] adds, for bidirectional transports.
 const (
-	// MethodStream is the notification that holds one event of a stream: {"request_id", "seq", "response"}.
+	// MethodStream is the notification with one event of a stream: {"request_id", "seq",
+	// "response"}.
 	MethodStream = "a2a/stream"
 
-	// MethodCard asks for the public card, which has no address there. Its result is an [AgentCard].
+	// MethodCard requests the public card, which has no URL there. Its result is an [AgentCard].
 	MethodCard = "a2a/card"
 )
 
-// Service parameters (A2A 1.0.1, section 3.2.6): headers over HTTP, members of params._meta in [BindingStream].
+// Service parameters (A2A 1.0.1, section 3.2.6): headers over HTTP, members of params._meta in
+// [BindingStream].
 const (
 	HeaderVersion      = "A2A-Version"
 	HeaderExtensions   = "A2A-Extensions"
 	HeaderExtensions03 = "X-A2A-Extensions" // 0.3
-	HeaderLastEvent    = "Last-Event-ID"    // ours: on SubscribeToTask, the event to go on behind
+	// our extension: on SubscribeToTask, the event to resume after
+	HeaderLastEvent = "Last-Event-ID"
 )
 
 // Protocol bindings (A2A 1.0.1, section 4.4.6).
@@ -58,11 +62,12 @@ const (
 	BindingREST    = "HTTP+JSON"
 	BindingGRPC    = "GRPC"
 
-	// BindingStream is ours: JSON-RPC on a carrier where both sides speak, such as WebSocket or stdio. The guide describes it.
+	// BindingStream is our own binding: JSON-RPC on a bidirectional transport, such as WebSocket or
+	// stdio. The guide describes it.
 	BindingStream = "https://github.com/da1ed7bb/parley/blob/main/docs/guides/a2a.md#binding"
 )
 
-// names03 gives the v0.3 name of each method that has one.
+// names03 maps each method to its v0.3 name, if it has one.
 var names03 = map[string]string{
 	MethodSend: MethodSend03, MethodStreamSend: MethodStreamSend03, MethodGetTask: MethodGetTask03, MethodCancelTask: MethodCancelTask03,
 	MethodSubscribe: MethodSubscribe03, MethodCreatePush: MethodCreatePush03, MethodGetPush: MethodGetPush03,
@@ -77,7 +82,8 @@ var names10 = func() map[string]string {
 	return m
 }()
 
-// VersionOf tells which version a method belongs to: names with a slash are v0.3, except for those of [BindingStream].
+// VersionOf returns the protocol version that a method belongs to: names with a slash are v0.3,
+// except for those of [BindingStream].
 func VersionOf(method string) Version {
 	if strings.Contains(method, "/") && method != MethodCard && method != MethodStream {
 		return V03
@@ -85,7 +91,7 @@ func VersionOf(method string) Version {
 	return V10
 }
 
-// IsStream reports whether a method answers with a stream of events.
+// IsStream reports whether a method returns a stream of events.
 func IsStream(method string) bool {
 	switch method {
 	case MethodStreamSend, MethodSubscribe, MethodStreamSend03, MethodSubscribe03:
@@ -94,12 +100,13 @@ func IsStream(method string) bool {
 	return false
 }
 
-// Open tells which calls have no deadline: a task takes what it takes. It goes into [jsonrpc.Conn].
+// Open reports whether a call has no deadline, because a task may take any time. It is used in
+// [jsonrpc.Conn].
 func Open(method string) bool {
 	return IsStream(method) || method == MethodSend || method == MethodSend03
 }
 
-// Mode is what the engine may assume of a method. It goes into [jsonrpc.Answerer].
+// Mode returns the mode of a method. It is used in [jsonrpc.Answerer].
 func Mode(method string) jsonrpc.Mode {
 	if Open(method) {
 		return jsonrpc.Open
@@ -107,10 +114,10 @@ func Mode(method string) jsonrpc.Mode {
 	return 0
 }
 
-// Cancellation is how a caller leaves a stream of [BindingStream]; the task goes on.
+// Cancellation is how a caller leaves a stream of [BindingStream]. The task continues.
 var Cancellation = jsonrpc.CancelRequest
 
-// Related tells which call an event is about. It goes into [jsonrpc.Conn].
+// Related returns the id of the call that an event belongs to. It is used in [jsonrpc.Conn].
 func Related(req *jsonrpc.Request) (jsonrpc.ID, bool) {
 	if req.Method != MethodStream {
 		return jsonrpc.ID{}, false
@@ -122,4 +129,20 @@ func Related(req *jsonrpc.Request) (jsonrpc.ID, bool) {
 		return jsonrpc.ID{}, false
 	}
 	return in.RequestID, true
+}
+
+// A StreamEvent holds the params of [MethodStream]: one event of a stream, sent to the caller of
+// the request RequestID.
+type StreamEvent struct {
+	RequestID jsonrpc.ID  `json:"request_id"`
+	Seq       int64       `json:"seq"`
+	Response  jsonrpc.Raw `json:"response"` // an [Event], as the protocol version encodes it
+}
+
+// AppendJSON appends the params as JSON to dst.
+func (e *StreamEvent) AppendJSON(dst []byte) ([]byte, error) {
+	dst = e.RequestID.Append(append(dst, `{"request_id":`...))
+	dst = strconv.AppendInt(append(dst, `,"seq":`...), e.Seq, 10)
+	dst = append(append(dst, `,"response":`...), e.Response...)
+	return append(dst, '}'), nil
 }

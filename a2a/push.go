@@ -3,35 +3,39 @@ package a2a
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/da1ed7bb/parley/internal/x/pause"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Pusher posts notifications. It is used from many goroutines at once.
+// A Pusher posts notifications. It must be safe for concurrent use.
 type Pusher interface {
-	// Check refuses a webhook before it is registered. A *jsonrpc.Error goes out.
+	// Check returns an error if a webhook must not be registered. A *jsonrpc.Error is sent to the
+	// caller.
 	Check(ctx context.Context, c PushConfig) error
 
-	// Push posts one notification, once. An error has it tried again, unless it wraps [ErrPushRefused].
+	// Push posts one notification once. After an error it is called again, unless the error wraps
+	// [ErrPushRefused].
 	Push(ctx context.Context, n Notice) error
 }
 
-// ErrPushRefused says that a notification is not to be tried again.
-var ErrPushRefused = errors.New("a2a: the notification is refused")
+// ErrPushRefused reports that a notification must not be retried.
+var ErrPushRefused = errors.New("a2a: the webhook is not allowed")
 
 // A Notice is one notification.
 type Notice struct {
 	Config  PushConfig
-	Version Version     // in which the webhook was registered, and which Body is in
+	Version Version     // protocol version in which the webhook was registered, and of Body
 	Body    jsonrpc.Raw // an event in v1.0, the whole task in v0.3
 }
 
-// A hook is a webhook of a task. Notifications leave one after the other, in order.
+// A hook is a webhook of a task. It sends notifications one after the other, in order.
 type hook struct {
 	w       *work
 	config  PushConfig
@@ -39,17 +43,19 @@ type hook struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	waiting []jsonrpc.Raw
-	dirty   bool // the whole task is to be sent, in place of what waits
-	busy    bool // somebody sends
+	bytes   int  // of waiting
+	dirty   bool // send the whole task in place of the waiting events
+	busy    bool // a goroutine is sending
 }
 
-// Bounds of a webhook. When more waits, the whole task takes its place.
+// Bounds of a webhook. If more notifications wait, the whole task replaces them.
 const (
-	maxWaiting = 64
-	pushTries  = 6
-	pushPause  = 500 * time.Millisecond // doubled after each try
+	maxWaiting      = 64
+	maxWaitingBytes = 1 << 20 // one of any size may wait alone
+	pushTries       = 6
+	pushPause       = 500 * time.Millisecond // doubled after each attempt
 )
 
 func newHook(w *work, c PushConfig, v Version) *hook {
@@ -58,15 +64,16 @@ func newHook(w *work, c PushConfig, v Version) *hook {
 	return h
 }
 
-// add has an event sent.
+// add queues an event for sending.
 func (h *hook) add(raw jsonrpc.Raw) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case !h.version.WrapsResults() || len(h.waiting) >= maxWaiting:
-		h.dirty, h.waiting = true, nil
+	case !h.version.WrapsResults() || len(h.waiting) >= maxWaiting || len(h.waiting) > 0 && h.bytes+len(raw) > maxWaitingBytes:
+		h.dirty, h.waiting, h.bytes = true, nil, 0
 	case !h.dirty:
 		h.waiting = append(h.waiting, raw)
+		h.bytes += len(raw)
 	}
 	if !h.busy {
 		h.busy = true
@@ -74,16 +81,19 @@ func (h *hook) add(raw jsonrpc.Raw) {
 	}
 }
 
-// goServe runs f on a goroutine that Close waits for, unless Close has begun.
+// goServe runs f on a goroutine that Close waits for. It does nothing if Close has begun.
 func (s *Server) goServe(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended {
-		s.serving.Go(f)
+		s.serving.Go(func() {
+			defer rescue.Catch(s.report, nil) // of a store
+			f()
+		})
 	}
 }
 
-// send posts what waits, until nothing does.
+// send posts the waiting notifications until the queue is empty.
 func (h *hook) send() {
 	for {
 		h.mu.Lock()
@@ -98,6 +108,7 @@ func (h *hook) send() {
 		default:
 			body = h.waiting[0]
 			h.waiting = h.waiting[1:]
+			h.bytes -= len(body)
 		}
 		h.mu.Unlock()
 		if body == nil {
@@ -112,24 +123,27 @@ func (h *hook) send() {
 	}
 }
 
-// post tries a notification until it is taken, or tried often enough.
+// post retries a notification until it is accepted or the attempts are exhausted.
 func (h *hook) post(body jsonrpc.Raw) {
 	between := pushPause
 	for try := 1; ; try++ {
-		err := h.w.s.opts.Push.Push(h.ctx, Notice{h.config, h.version, body})
+		err := rescue.Call(h.w.s.report, func() error {
+			return h.w.s.opts.Push.Push(h.ctx, Notice{h.config, h.version, body})
+		})
 		if err == nil || h.ctx.Err() != nil {
 			return
 		}
 		if try == pushTries || errors.Is(err, ErrPushRefused) {
-			h.w.s.report("push of task "+h.w.id, err)
+			h.w.s.report(ReportPush, fmt.Errorf("%s: %w", h.w.id, err))
 			return
 		}
-		_ = pause.For(h.ctx, between) // when it is over, the next try says so
+		// if the context is canceled, the next attempt returns the error
+		_ = pause.For(h.ctx, between)
 		between *= 2
 	}
 }
 
-// checkPush refuses a webhook that cannot be.
+// checkPush returns an error if a webhook is invalid.
 func (c *call) checkPush(ctx context.Context, p *PushConfig) error {
 	if err := c.pushes(); err != nil {
 		return err
@@ -150,7 +164,7 @@ func (c *call) pushes() error {
 	return nil
 }
 
-// hook registers a webhook, in place of one with the same id.
+// hook registers a webhook, replacing one with the same id.
 func (w *work) hook(ctx context.Context, p PushConfig, v Version) (*PushConfig, error) {
 	p.TaskID = w.id
 	if p.ID == "" {
@@ -161,7 +175,11 @@ func (w *work) hook(ctx context.Context, p PushConfig, v Version) (*PushConfig, 
 	w.mu.Lock()
 	full := len(w.hooks) >= maxHooks && w.hookLocked(p.ID) < 0
 	w.mu.Unlock()
-	if full {
+	size := int64(entryWeight + len(mustEncode(p)))
+	if size > entryWeight+maxHookSize {
+		return nil, BadParams("pushNotificationConfig", "has more than "+strconv.Itoa(maxHookSize)+" bytes")
+	}
+	if full || !w.s.holdMore(w, size) {
 		return nil, Fault(errBusy, "The task has too many webhooks", "taskId", w.id, "limit", strconv.Itoa(maxHooks))
 	}
 	if err := w.s.keep(ctx, w, record{Push: &storedPush{p, v.String()}}); err != nil {
@@ -174,7 +192,7 @@ func (w *work) hook(ctx context.Context, p PushConfig, v Version) (*PushConfig, 
 	return &p, nil
 }
 
-// unhook lets the webhooks of a message go that made no task.
+// unhook removes the webhooks of a message for which the agent created no task.
 func (s *Server) unhook(w *work) {
 	w.mu.Lock()
 	for _, h := range w.hooks {
@@ -183,7 +201,7 @@ func (s *Server) unhook(w *work) {
 	w.hooks = nil
 	w.mu.Unlock()
 	if s.opts.Store != nil {
-		s.report("store", s.opts.Store.Drop(context.WithoutCancel(s.base), w.storeKey()))
+		s.report(jsonrpc.ReportStore, s.opts.Store.Drop(context.WithoutCancel(s.base), w.storeKey()))
 	}
 }
 
@@ -218,7 +236,7 @@ func (c *call) createPush(ctx context.Context, p *PushConfig) (any, error) {
 	return w.hook(ctx, *p, c.v)
 }
 
-// ofTask finds the task of a request about webhooks.
+// ofTask returns the task of a request about webhooks.
 func (c *call) ofTask(p *PushRequest) (*work, error) {
 	if err := c.pushes(); err != nil {
 		return nil, err
@@ -229,7 +247,8 @@ func (c *call) ofTask(p *PushRequest) (*work, error) {
 	return c.find(p.TaskID)
 }
 
-// getPush returns a webhook. In v0.3 its id may be left out, and is that of the task then, or of the only one.
+// getPush returns a webhook. In v0.3 the id may be omitted; the default is the task's id, or the
+// only webhook.
 func (c *call) getPush(p *PushRequest) (any, error) {
 	w, err := c.ofTask(p)
 	if err != nil {
@@ -259,7 +278,7 @@ func (c *call) listPush(p *PushRequest) (any, error) {
 	from, size := 0, p.PageSize
 	if p.PageToken != "" {
 		if from, err = strconv.Atoi(p.PageToken); err != nil || from < 0 {
-			return nil, BadParams("pageToken", "is none that came from here")
+			return nil, BadParams("pageToken", "is not valid: it was not issued by this server")
 		}
 	}
 	if size < 0 || size > pageMax {
@@ -282,7 +301,7 @@ func (c *call) listPush(p *PushRequest) (any, error) {
 	return page, nil
 }
 
-// deletePush removes a webhook; one that is gone already is removed as well.
+// deletePush removes a webhook. Removing a missing webhook succeeds.
 func (c *call) deletePush(ctx context.Context, p *PushRequest) (any, error) {
 	w, err := c.ofTask(p)
 	if err != nil {

@@ -7,17 +7,19 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Run is an agent's side of one task: what it is asked, and how it says what comes of it. It is safe for concurrent use. Its methods
-// return [ErrTaskOver] once the task is over, and the cause of ctx if that ends first.
+// A Run is an agent's view of one task: its input, and the methods that report progress and
+// results. It is safe for concurrent use. Its methods return [ErrTaskOver] once the task is over,
+// and the cause of ctx if ctx is canceled before that.
 type Run struct {
-	Message       *Message      // what the agent is asked; it belongs to all, and must not be changed
+	Message       *Message      // the input; it is shared and must not be changed
 	Configuration Configuration // of that message
 	Metadata      Metadata      // of that request
-	Extensions    []string      // which the caller wants to use, and the card names
-	Principal     string        // who calls
+	Extensions    []string      // requested by the caller and listed in the card
+	Principal     string        // identifies the caller
 	Tenant        string
 
 	TaskID    string
@@ -26,25 +28,46 @@ type Run struct {
 	w      *work
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
+	replay *replay // nil unless the run repeats one of an earlier process; guarded by w.mu
 }
 
-// Grace is how long an agent may think before its work becomes a task; after that [Run.Reply] answers with a completed task. Callers
-// that stream, or do not wait, hear nothing before.
-const grace = 250 * time.Millisecond
+// emit adds one event to the task, unless the run repeats one of an earlier process that already
+// sent it.
+func (r *Run) emit(ctx context.Context, e Event, asked string) error {
+	r.w.mu.Lock()
+	hidden, err := r.replay.hidesLocked(e.State().Terminal())
+	r.w.mu.Unlock()
+	if hidden {
+		return err
+	}
+	return r.w.emitAsked(ctx, e, asked)
+}
 
-// Task returns the task as it is now. Its slices must not be changed.
+// settleTime is how long an agent may run before its work becomes a task; after that, [Run.Reply]
+// completes the task with the message. Until then, callers that stream or do not wait receive
+// nothing.
+const settleTime = 250 * time.Millisecond
+
+// Task returns a snapshot of the task. Its slices must not be changed.
 func (r *Run) Task() Task {
 	t, _ := r.w.snapshot()
 	return t
 }
 
-// Reply answers with a message and makes no task, if the agent has said nothing yet; that is for small talk. Later it completes the task with
-// the message. Reply is the last thing that an agent says.
+// Reply responds with a message and creates no task if the agent has emitted nothing yet; use it
+// for short conversational replies. Otherwise it completes the task with the message. Reply must be
+// the agent's last call.
 func (r *Run) Reply(ctx context.Context, parts ...Part) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	w := r.w
+	w.mu.Lock()
+	_, err := r.replay.hidesLocked(true)
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	w.order.Lock()
 	defer w.order.Unlock()
 	w.mu.Lock()
@@ -59,33 +82,35 @@ func (r *Run) Reply(ctx context.Context, parts ...Part) error {
 	if !shown {
 		return ErrTaskOver
 	}
-	return w.emitOrdered(ctx, w.status(StateCompleted, parts, nil))
+	return w.emitOrdered(ctx, w.status(StateCompleted, parts, nil), "")
 }
 
-// Status gives the task another state; the parts, if any, are what the agent says about it.
+// Status sets the state of the task. The parts, if any, are the agent's message about it.
 func (r *Run) Status(ctx context.Context, state TaskState, parts ...Part) error {
 	return r.Update(ctx, state, nil, parts...)
 }
 
-// Update is Status with metadata.
+// Update is [Run.Status] with metadata.
 func (r *Run) Update(ctx context.Context, state TaskState, metadata Metadata, parts ...Part) error {
 	if err := context.Cause(ctx); err != nil && !state.Terminal() {
 		return err
 	}
-	return r.w.emit(ctx, r.w.status(state, parts, metadata))
+	return r.emit(ctx, r.w.status(state, parts, metadata), "")
 }
 
-// Working says that the agent is at it, and how far.
+// Working sets the state to working. The parts, if any, report the progress.
 func (r *Run) Working(ctx context.Context, parts ...Part) error {
 	return r.Status(ctx, StateWorking, parts...)
 }
 
-// Artifact brings a result. One without an ArtifactID gets one; the id of one that came before replaces that.
+// Artifact adds a result. If ArtifactID is empty, one is generated. If an artifact with the same id
+// exists, it is replaced.
 func (r *Run) Artifact(ctx context.Context, a Artifact) error {
 	return r.Chunk(ctx, a, false, true)
 }
 
-// Chunk brings a piece of a result: more adds its parts to what has come under its ArtifactID, and last says that nothing follows.
+// Chunk sends a piece of a result. If more is true, its parts are appended to the artifact with the
+// same ArtifactID. last marks the last piece.
 func (r *Run) Chunk(ctx context.Context, a Artifact, more, last bool) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -93,33 +118,51 @@ func (r *Run) Chunk(ctx context.Context, a Artifact, more, last bool) error {
 	if a.ArtifactID == "" {
 		a.ArtifactID = newID()
 	}
-	return r.w.emit(ctx, Event{Artifact: &ArtifactUpdate{TaskID: r.TaskID, ContextID: r.ContextID, Artifact: a, Append: more, LastChunk: last}})
+	return r.emit(ctx, Event{Artifact: &ArtifactUpdate{TaskID: r.TaskID, ContextID: r.ContextID, Artifact: a, Append: more, LastChunk: last}}, "")
 }
 
-// Ask puts a question and waits for the caller's next message. The task rests meanwhile, for as long as it takes; a message that has come
-// already is the answer.
+// Ask sends a question and waits for the caller's next message without a timeout. The task waits
+// for input meanwhile. If a message is already queued, it is the answer. If the server restarts
+// meanwhile, the agent runs again; see [Server.Load].
 func (r *Run) Ask(ctx context.Context, parts ...Part) (*Message, error) {
 	return r.ask(ctx, StateInputRequired, parts)
 }
 
-// AskAuth is Ask for a permission or a credential, which the caller gives elsewhere; its next message says that it has.
+// AskAuth is [Run.Ask] for an approval or a credential, which the caller provides by other means.
+// The caller's next message confirms it.
 func (r *Run) AskAuth(ctx context.Context, parts ...Part) (*Message, error) {
 	return r.ask(ctx, StateAuthRequired, parts)
 }
 
 func (r *Run) ask(ctx context.Context, state TaskState, parts []Part) (*Message, error) {
-	w := r.w
-	w.mu.Lock()
-	m := w.takeLocked()
-	w.mu.Unlock()
-	if m != nil {
-		return m, nil
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
 	}
-	if err := r.Status(ctx, state, parts...); err != nil {
+	w := r.w
+	asked, err := digest(state, parts)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	repeats := r.replay != nil && !r.replay.done
+	m, err := r.replay.answerLocked(asked)
+	if m == nil && err == nil {
+		m = w.takeLocked()
+	}
+	w.mu.Unlock()
+	switch {
+	case err != nil:
+		return nil, err
+	case m != nil && repeats:
+		return m, nil
+	case m != nil:
+		return m, w.note(ctx, asked)
+	}
+	if err := r.emit(ctx, w.status(state, parts, nil), asked); err != nil {
 		return nil, err
 	}
 	var over bool
-	err := w.await(ctx, func() bool {
+	err = w.await(ctx, func() bool {
 		if over = w.task.Status.State.Terminal(); !over {
 			m = w.takeLocked()
 		}
@@ -134,21 +177,49 @@ func (r *Run) ask(ctx context.Context, state TaskState, parts []Part) (*Message,
 	return m, nil
 }
 
-// startLocked begins to work on what is in the inbox, on a goroutine of the server.
-func (s *Server) startLocked(w *work, req *SendRequest, svc Service) {
-	ctx, cancel := context.WithCancelCause(s.base)
+// startLocked starts a run for the oldest message of the inbox, on a goroutine of the server. b is
+// the stored record of the run.
+func (s *Server) startLocked(w *work, req *SendRequest, svc Service, b *begin) {
 	r := &Run{Message: w.takeLocked(), Metadata: req.Metadata, Extensions: s.Activated(svc.Extensions), Principal: svc.Principal,
-		Tenant: req.Tenant, TaskID: w.id, ContextID: w.task.ContextID, w: w, cancel: cancel}
+		Tenant: req.Tenant, TaskID: w.id, ContextID: w.task.ContextID, w: w}
 	if req.Configuration != nil {
 		r.Configuration = *req.Configuration
 	}
+	if b != nil {
+		w.past = &past{Begin: *b, Message: *r.Message}
+		for _, m := range w.inbox {
+			w.past.Answers = append(w.past.Answers, *m)
+		}
+	}
+	s.workLocked(w, r, req, svc)
+}
+
+// repeatLocked runs the agent again that waited for an answer in an earlier process. The answer is
+// in the inbox.
+func (s *Server) repeatLocked(w *work, p *past) {
+	m := p.Message
+	r := &Run{Message: &m, Metadata: p.Begin.Metadata, Configuration: p.Begin.Configuration, Extensions: p.Begin.Extensions, Principal: w.owner,
+		Tenant: p.Begin.Tenant, TaskID: w.id, ContextID: w.task.ContextID, w: w, replay: &replay{past: p}}
+	req := &SendRequest{Tenant: p.Begin.Tenant, Message: &m, Configuration: &p.Begin.Configuration, Metadata: p.Begin.Metadata}
+	s.workLocked(w, r, req, Service{Principal: w.owner, Extensions: p.Begin.Extensions})
+}
+
+// workLocked calls the agent on a goroutine of the server.
+func (s *Server) workLocked(w *work, r *Run, req *SendRequest, svc Service) {
+	ctx, cancel := context.WithCancelCause(s.base)
+	r.cancel = cancel
 	w.run = r
 	if !w.shown {
-		r.timer = time.AfterFunc(grace, func() { _ = w.show(ctx) }) // it may be a message by now
+		// it may have become a message
+		r.timer = time.AfterFunc(settleTime, func() {
+			defer rescue.Catch(s.report, nil) // of a store
+			_ = w.show(ctx)
+		})
 	}
 	s.running.Add(1)
 	s.serving.Go(func() {
 		defer s.running.Add(-1)
+		defer rescue.Catch(s.report, nil) // of a store
 		err := s.call(ctx, r)
 		cause := context.Cause(ctx)
 		cancel(nil)
@@ -159,7 +230,7 @@ func (s *Server) startLocked(w *work, req *SendRequest, svc Service) {
 	})
 }
 
-// call runs the agent, whose panic is an error.
+// call runs the agent, and returns its panic as an error.
 func (s *Server) call(ctx context.Context, r *Run) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -169,7 +240,7 @@ func (s *Server) call(ctx context.Context, r *Run) (err error) {
 	return s.agent.Run(ctx, r)
 }
 
-// conclude makes of what an agent returned what becomes of the task.
+// conclude updates the task after the agent has returned.
 func (s *Server) conclude(w *work, r *Run, req *SendRequest, svc Service, err, cause error) {
 	ctx := context.WithoutCancel(s.base)
 	w.order.Lock()
@@ -183,34 +254,87 @@ func (s *Server) conclude(w *work, r *Run, req *SendRequest, svc Service, err, c
 	}
 	w.mu.Unlock()
 	if replied || !shown && refused {
-		w.mu.Lock()
-		w.run = nil
-		hooks := len(w.hooks)
-		w.signalLocked()
-		w.mu.Unlock()
-		if hooks > 0 {
-			s.unhook(w) // there is no task to tell of
-		}
+		s.becomeTalk(w)
 		return
 	}
-	if end, ok := ending(err, cause, state); ok {
+	end, ok := ending(err, cause, state)
+	w.mu.Lock()
+	failure := r.replay.failedLocked(err)
+	parked := errors.Is(cause, errStopping) && state.Interrupted() && w.past.waits()
+	if parked { // it continues after the restart
+		w.run = nil
+		w.signalLocked()
+	}
+	w.mu.Unlock()
+	if parked {
+		return
+	}
+	if failure != nil && cause == nil && !state.Terminal() {
+		end, ok = endOfReplay(failure, err)
+	}
+	if ok {
 		if err := w.showOrdered(ctx); err != nil {
-			s.report("task "+w.id, err)
+			s.report(jsonrpc.ReportTask, fmt.Errorf("%s: %w", w.id, err))
+			w.mu.Lock()
+			w.refusal = err
+			w.mu.Unlock()
+			s.seen.remove(w) // the caller may send it again
+			s.becomeTalk(w)
+			return
 		}
 		if end.private != nil {
-			s.report("task "+w.id, end.private)
+			s.report(jsonrpc.ReportTask, fmt.Errorf("%s: %w", w.id, end.private))
 		}
-		if err := w.emitOrdered(ctx, w.status(end.state, end.parts, nil)); err != nil && !errors.Is(err, ErrTaskOver) {
-			s.report("task "+w.id, err)
+		if err := w.emitOrdered(ctx, w.status(end.state, end.parts, nil), ""); err != nil && !errors.Is(err, ErrTaskOver) {
+			s.report(jsonrpc.ReportTask, fmt.Errorf("%s: %w", w.id, err))
 		}
+	}
+	w.mu.Lock()
+	over, more := w.task.Status.State.Terminal(), len(w.inbox) > 0
+	b := w.beginLocked(req, svc)
+	w.mu.Unlock()
+	switch { // order is held: the inbox does not grow meanwhile
+	case over:
+	case more && b != nil:
+		s.report(jsonrpc.ReportStore, s.keep(ctx, w, record{Begin: b}))
+	case b != nil:
+		s.report(jsonrpc.ReportStore, s.keep(ctx, w, record{Rested: true}))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.run = nil
-	if len(w.inbox) > 0 && !w.task.Status.State.Terminal() {
-		s.startLocked(w, req, svc)
+	switch {
+	case over:
+	case more:
+		s.startLocked(w, req, svc, b)
+	case w.past != nil:
+		w.past.Rested = true
 	}
 	w.signalLocked()
+}
+
+// becomeTalk finishes a work that is a message or an error, and not a task. The caller must hold
+// order.
+func (s *Server) becomeTalk(w *work) {
+	w.mu.Lock()
+	held := int64(entryWeight)
+	if w.reply != nil {
+		held += weigh(w.reply)
+	}
+	w.run, w.inbox, w.past, w.task.History = nil, nil, nil, nil
+	hooks := len(w.hooks)
+	w.signalLocked()
+	w.mu.Unlock()
+	s.finished(w, held, false)
+	if hooks > 0 {
+		s.unhook(w) // there is no task to report
+	}
+}
+
+// endOfReplay returns the last status of a task whose agent could not repeat its actions from
+// before a restart. err is the agent's error.
+func endOfReplay(why, err error) (end, bool) {
+	return end{state: StateFailed, parts: []Part{Text(told[why])}, private: errors.Join(why, err)}, true
 }
 
 // An end is the last status of a task.
@@ -220,7 +344,7 @@ type end struct {
 	private error
 }
 
-// ending decides how a task ends; ok is false if it does not.
+// ending returns the last status of a task. ok is false if the task does not end.
 func ending(err, cause error, state TaskState) (e end, ok bool) {
 	failure, failed := errors.AsType[*Failure](err)
 	switch {

@@ -17,7 +17,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// The vendored schemas judge every message that the tests of this package send over [connect], in both directions.
+// The vendored schemas validate every message that the tests of this package send over [connect],
+// in both directions.
 
 func TestSchemasAreUnchanged(t *testing.T) {
 	sums, err := os.ReadFile("testdata/schema/SHA256SUMS")
@@ -40,7 +41,7 @@ func TestSchemasAreUnchanged(t *testing.T) {
 	}
 }
 
-// A judge knows the schemas of both versions.
+// A judge holds the schemas of both versions.
 type judge struct {
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
@@ -61,7 +62,8 @@ var judges = sync.OnceValues(func() (*judge, error) {
 		return nil, err
 	}
 	for title, def := range doc.(map[string]any)["definitions"].(map[string]any) {
-		// The bundle keeps each definition under its title, and they refer to each other by the names of their files.
+		// The bundle stores each definition under its title, but the definitions refer to each
+		// other by file name.
 		name := "lf.a2a.v1." + strings.ReplaceAll(title, " ", "")
 		switch title {
 		case "Struct", "Timestamp", "Value":
@@ -82,7 +84,7 @@ func read(name string) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(text))
 }
 
-// check holds a value against a definition and returns what is wrong with it.
+// check validates a value against a definition and returns the error.
 func check(t testing.TB, v a2a.Version, name string, text []byte) error {
 	t.Helper()
 	j, err := judges()
@@ -109,7 +111,7 @@ func check(t testing.TB, v a2a.Version, name string, text []byte) error {
 	return s.Validate(value)
 }
 
-// params10 and results10 name the definitions of v1.0.
+// params10 and results10 hold the names of the v1.0 definitions.
 var params10 = map[string]string{
 	a2a.MethodSend: "SendMessageRequest", a2a.MethodStreamSend: "SendMessageRequest", a2a.MethodGetTask: "GetTaskRequest",
 	a2a.MethodListTasks: "ListTasksRequest", a2a.MethodCancelTask: "CancelTaskRequest", a2a.MethodSubscribe: "SubscribeToTaskRequest",
@@ -125,7 +127,7 @@ var results10 = map[string]string{
 	a2a.MethodListPush: "ListTaskPushNotificationConfigsResponse", a2a.MethodExtendedCard: "AgentCard", a2a.MethodCard: "AgentCard",
 }
 
-// requests03 and responses03 name the definitions of v0.3, which are of whole messages.
+// requests03 and responses03 hold the names of the v0.3 definitions, which describe whole messages.
 var requests03 = map[string]string{
 	a2a.MethodSend03: "SendMessageRequest", a2a.MethodStreamSend03: "SendStreamingMessageRequest", a2a.MethodGetTask03: "GetTaskRequest",
 	a2a.MethodCancelTask03: "CancelTaskRequest", a2a.MethodSubscribe03: "TaskResubscriptionRequest",
@@ -142,7 +144,7 @@ var responses03 = map[string]string{
 	a2a.MethodExtendedCard03: "GetAuthenticatedExtendedCardResponse",
 }
 
-// A tap is a transport whose messages are judged.
+// A tap is a transport that validates its messages.
 type tap struct {
 	jsonrpc.Transport
 	t testing.TB
@@ -197,7 +199,8 @@ func (p *tap) judgeRequest(m *jsonrpc.Message, text []byte) {
 	if name, old := requests03[m.Method]; old {
 		p.report(a2a.V03, name, text)
 	} else if name := params10[m.Method]; name != "" {
-		p.report(a2a.V10, name, bytes.ReplaceAll(metaMember.ReplaceAll(m.Params, nil), []byte(",}"), []byte("}"))) // ours, and of no schema
+		// _meta is our extension, not in the schema.
+		p.report(a2a.V10, name, bytes.ReplaceAll(metaMember.ReplaceAll(m.Params, nil), []byte(",}"), []byte("}")))
 	}
 }
 

@@ -9,44 +9,46 @@ import (
 	"time"
 )
 
-// seen remembers messages by their ids, so that one that is sent twice is worked on once (A2A 1.0.1, section 3.3.1: servers may). The same id
-// with another content is a mistake of the caller.
+// seen stores messages by their ids, so that a message that is sent twice is handled once (A2A
+// 1.0.1, section 3.3.1: servers may). The same id with different content is an error of the caller.
 type seen struct {
 	keep time.Duration
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	entries map[seenKey]*list.Element
 	order   *list.List // of *seenEntry, oldest first
 }
 
 type seenKey struct{ owner, id string }
 
-// A seenEntry is one message that came, and the task that it went to.
+// A seenEntry is one received message and the task that it was assigned to.
 type seenEntry struct {
-	all   *seen // nil for messages that are not remembered
+	all   *seen // nil for messages that are not stored
 	key   seenKey
 	print string // of the content
 	at    time.Time
 	done  chan struct{} // closed when work and err are set
 
-	work *work
+	work *work  // nil once the task was removed
+	task string // its id
 	err  error
 }
 
-// maxSeen bounds the messages that are remembered; past it the oldest is forgotten.
+// maxSeen bounds the stored messages. If there are more, the oldest is removed.
 const maxSeen = 10000
 
 func (s *seen) init(keep time.Duration) {
 	s.keep, s.entries, s.order = keep, map[seenKey]*list.Element{}, list.New()
 }
 
-// fingerprint tells contents apart.
+// fingerprint returns a digest of the content of a message.
 func fingerprint(m *Message) string {
 	sum := sha256.Sum256(mustEncode(m))
 	return hex.EncodeToString(sum[:16])
 }
 
-// enter notes a message. first tells that nobody has: the caller has it worked on and settles the entry. Otherwise the entry is settled.
+// enter looks up a message. first reports that it is new: the caller must handle it and settle the
+// entry. Otherwise the entry is settled.
 func (s *seen) enter(ctx context.Context, owner string, m *Message) (entry *seenEntry, first bool, err error) {
 	if s.keep < 0 {
 		return &seenEntry{}, true, nil
@@ -57,7 +59,7 @@ func (s *seen) enter(ctx context.Context, owner string, m *Message) (entry *seen
 		return entry, true, nil
 	}
 	if entry.print != print {
-		return entry, false, BadParams("message.messageId", "was used for another message")
+		return entry, false, BadParams("message.messageId", "was already used for another message")
 	}
 	select {
 	case <-entry.done:
@@ -90,36 +92,63 @@ func (s *seen) removeLocked(e *list.Element) {
 	s.order.Remove(e)
 }
 
-// forget drops what is remembered of the messages of a task that is no longer kept.
+// forget removes a deleted task and its stored messages, so that these may be sent again.
 func (s *seen) forget(w *work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.gone = true
 	for _, e := range w.entries {
+		if at, ok := s.entries[e.key]; ok && at.Value == any(e) {
+			s.removeLocked(at)
+		}
+		e.work = nil // another goroutine may have the entry
+	}
+	w.entries = nil
+}
+
+// remove deletes the stored messages of a task that was not created.
+func (s *seen) remove(w *work) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range append(w.entries, w.entry) { // the last one may not be settled yet
+		if e == nil {
+			continue
+		}
 		if at, ok := s.entries[e.key]; ok && at.Value == any(e) {
 			s.removeLocked(at)
 		}
 	}
 }
 
-// joined is the task that the message went to.
-func (e *seenEntry) joined() *work {
-	if e == nil {
-		return nil
+// joined returns the task that the message was assigned to.
+func (e *seenEntry) joined() (*work, error) {
+	e.all.mu.Lock()
+	defer e.all.mu.Unlock()
+	if e.work == nil {
+		return nil, Fault(ErrTaskNotFound, "The message was received before, and its task is no longer stored", "taskId", e.task)
 	}
-	return e.work
+	return e.work, nil
 }
 
-// settle says what came of the message. One that failed may be sent again.
+// settle records the result of the message. A message that failed may be sent again.
 func (e *seenEntry) settle(w *work, err error) {
 	if e.all == nil {
 		return
 	}
-	e.work, e.err = w, err
+	e.all.mu.Lock()
+	e.err = err
 	if err == nil {
-		e.all.mu.Lock()
-		w.entries = append(w.entries, e)
-		e.all.mu.Unlock()
+		e.task = w.id
 	}
+	switch at, ok := e.all.entries[e.key]; {
+	case err != nil:
+	case !w.gone:
+		e.work = w
+		w.entries = append(w.entries, e)
+	case ok && at.Value == any(e): // it was removed meanwhile
+		e.all.removeLocked(at)
+	}
+	e.all.mu.Unlock()
 	close(e.done)
 	if err == nil {
 		return
@@ -131,7 +160,7 @@ func (e *seenEntry) settle(w *work, err error) {
 	}
 }
 
-// A sent is what is stored of an entry.
+// A sent is the stored form of an entry.
 type sent struct {
 	ID    string    `json:"id"`
 	Print string    `json:"print"`
@@ -145,7 +174,7 @@ func (e *seenEntry) mark() *sent {
 	return &sent{e.key.id, e.print, Timestamp{e.at}}
 }
 
-// restore notes a message of an earlier process.
+// restore adds a stored message of an earlier process.
 func (s *seen) restore(w *work, mark *sent) {
 	if s.keep < 0 || mark == nil || time.Since(mark.At.Time) > s.keep {
 		return
@@ -156,7 +185,7 @@ func (s *seen) restore(w *work, mark *sent) {
 	if _, ok := s.entries[key]; ok || s.order.Len() >= maxSeen {
 		return
 	}
-	e := &seenEntry{all: s, key: key, print: mark.Print, at: mark.At.Time, done: make(chan struct{}), work: w}
+	e := &seenEntry{all: s, key: key, print: mark.Print, at: mark.At.Time, done: make(chan struct{}), work: w, task: w.id}
 	close(e.done)
 	w.entries = append(w.entries, e)
 	s.entries[key] = s.order.PushBack(e)

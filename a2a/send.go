@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// send answers a message: with what comes of it, or as a stream of it.
+// send handles a message, and returns its result or a stream of events.
 func (c *call) send(ctx context.Context, p *SendRequest, stream bool) (any, error) {
 	if stream {
 		if err := c.streams(); err != nil {
@@ -33,7 +33,7 @@ func (c *call) send(ctx context.Context, p *SendRequest, stream bool) (any, erro
 	return c.wait(ctx, w, p.Configuration)
 }
 
-// takes refuses content of a kind that the agent did not offer to take.
+// takes returns an error if a message has content of a media type that the agent does not accept.
 func (c *call) takes(m *Message) error {
 	modes := c.s.Card().InputModes()
 	if len(modes) == 0 {
@@ -47,7 +47,7 @@ func (c *call) takes(m *Message) error {
 	return nil
 }
 
-// fits reports whether a media type is one that mode names, which may end in a wildcard.
+// fits reports whether a media type matches mode, which may end in a wildcard.
 func fits(mode, mediaType string) bool {
 	if bare, _, err := mime.ParseMediaType(mediaType); err == nil {
 		mediaType = bare
@@ -65,7 +65,8 @@ func fits(mode, mediaType string) bool {
 	return strings.EqualFold(mode, mediaType)
 }
 
-// accept gives the message to its task, or to a new one, which is then fresh. A message that came before joins what came of it then.
+// accept assigns the message to its task, or to a new one; fresh reports which. A message that was
+// received before joins its earlier task.
 func (c *call) accept(ctx context.Context, p *SendRequest) (w *work, fresh bool, err error) {
 	if p.Configuration != nil && p.Configuration.Push != nil {
 		if err := c.checkPush(ctx, p.Configuration.Push); err != nil {
@@ -74,36 +75,52 @@ func (c *call) accept(ctx context.Context, p *SendRequest) (w *work, fresh bool,
 	}
 	entry, first, err := c.s.seen.enter(ctx, c.svc.Principal, p.Message)
 	if err != nil || !first {
-		return entry.joined(), false, err
+		if err == nil {
+			w, err = entry.joined()
+		}
+		return w, false, err
 	}
-	w, err = c.begin(ctx, p, entry)
+	w, err = c.startMessage(ctx, p, entry)
 	entry.settle(w, err)
 	return w, p.Message.TaskID == "", err
 }
 
-// begin has the message worked on.
-func (c *call) begin(ctx context.Context, p *SendRequest, entry *seenEntry) (*work, error) {
-	id := p.Message.TaskID
+// startMessage starts the work on the message.
+func (c *call) startMessage(ctx context.Context, p *SendRequest, entry *seenEntry) (*work, error) {
+	id, weight := p.Message.TaskID, weigh(p.Message)
 	if id == "" {
-		if err := c.s.room(); err != nil {
+		weight += entryWeight
+		if err := c.s.admit(c.svc.Principal, weight, true); err != nil {
 			return nil, err
 		}
-		return c.s.start(ctx, p, c, entry)
+		w, err := c.s.start(ctx, p, c, entry, weight)
+		if err != nil {
+			c.s.release(c.svc.Principal, weight)
+		}
+		return w, err
 	}
 	w, err := c.find(id)
 	if err != nil {
 		return nil, err
 	}
-	if asked := p.Message.ContextID; asked != "" && asked != w.task.ContextID { // it never changes
+	// The context of a task never changes.
+	if asked := p.Message.ContextID; asked != "" && asked != w.task.ContextID {
 		return nil, BadParams("message.contextId", "is not the context of the task")
 	}
 	if err := c.addPush(ctx, w, p.Configuration); err != nil {
 		return nil, err
 	}
-	return w, w.deliver(ctx, p, c.svc, entry)
+	if err := c.s.admit(w.owner, weight, false); err != nil {
+		return nil, err
+	}
+	if err := w.deliver(ctx, p, c.svc, entry, weight); err != nil {
+		c.s.release(w.owner, weight)
+		return w, err
+	}
+	return w, nil
 }
 
-// addPush registers the webhook that came with a message, if one did.
+// addPush registers the webhook in a message, if there is one.
 func (c *call) addPush(ctx context.Context, w *work, o *Configuration) error {
 	if o == nil || o.Push == nil {
 		return nil
@@ -112,10 +129,10 @@ func (c *call) addPush(ctx context.Context, w *work, o *Configuration) error {
 	return err
 }
 
-// start makes a new task and has the agent begin.
-func (s *Server) start(ctx context.Context, p *SendRequest, c *call, entry *seenEntry) (*work, error) {
+// start creates a task and starts the agent.
+func (s *Server) start(ctx context.Context, p *SendRequest, c *call, entry *seenEntry, weight int64) (*work, error) {
 	m := *p.Message
-	w := &work{s: s, owner: c.svc.Principal, id: newID(), changed: make(chan struct{}), entry: entry}
+	w := &work{s: s, held: weight, admitted: weight, owner: c.svc.Principal, id: newID(), changed: make(chan struct{}), entry: entry}
 	if m.ContextID == "" {
 		m.ContextID = newID()
 	}
@@ -132,19 +149,24 @@ func (s *Server) start(ctx context.Context, p *SendRequest, c *call, entry *seen
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.startLocked(w, p, c.svc)
+	s.startLocked(w, p, c.svc, w.beginLocked(p, c.svc))
 	return w, nil
 }
 
-// wait answers once the task rests, or the agent answered with a message; at once, if the caller does not want to wait.
+// wait returns once the task is over or waits for input, or the agent has replied with a message.
+// If the caller does not want to wait, it returns at once.
 func (c *call) wait(ctx context.Context, w *work, o *Configuration) (any, error) {
 	atOnce := o != nil && o.ReturnImmediately || c.req.IsNotification()
 	var task Task
 	var reply *Message
 	var refusal error
 	if err := w.await(ctx, func() bool {
-		task, reply, refusal = w.task, w.reply, w.refusal
-		return reply != nil || refusal != nil || w.shown && (atOnce || task.Status.State.Rests())
+		reply, refusal = w.reply, w.refusal
+		done := w.shown && (atOnce || w.task.Status.State.Rests())
+		if done {
+			task = w.task.own()
+		}
+		return reply != nil || refusal != nil || done
 	}); err != nil {
 		return nil, err
 	}
@@ -161,25 +183,27 @@ func (c *call) wait(ctx context.Context, w *work, o *Configuration) (any, error)
 	return Event{Task: trimmed(task, n)}, nil
 }
 
-// streams refuses a stream where there can be none.
+// streams returns an error if streams are not available.
 func (c *call) streams() error {
 	switch {
 	case !c.s.Card().Capabilities.Streaming:
 		return Fault(ErrUnsupportedOperation, "Streaming is not supported")
 	case c.req.Batched():
-		return Fault(ErrUnsupportedOperation, "There are no streams inside a batch")
+		return Fault(ErrUnsupportedOperation, "Streams are not supported in a batch")
 	}
 	return nil
 }
 
-// stream sends the task and then its events, until it rests.
+// stream sends the task and then its events, until the task is over or waits for input.
 func (c *call) stream(ctx context.Context, w *work, fresh bool) (any, error) {
 	var task Task
 	var seq int64
 	var reply *Message
 	var refusal error
 	if err := w.await(ctx, func() bool {
-		task, seq, reply, refusal = w.task, w.seq, w.reply, w.refusal
+		if seq, reply, refusal = w.seq, w.reply, w.refusal; w.shown {
+			task = w.task.own()
+		}
 		return w.shown || reply != nil || refusal != nil
 	}); err != nil {
 		return nil, err
@@ -200,7 +224,8 @@ func (c *call) stream(ctx context.Context, w *work, fresh bool) (any, error) {
 	return c.follow(ctx, w, seq, TaskState.Rests)
 }
 
-// subscribe sends the task and then its events, until it is over. With [HeaderLastEvent] it goes on behind that event.
+// subscribe sends the task and then its events, until the task is over. With [HeaderLastEvent] it
+// resumes after that event.
 func (c *call) subscribe(ctx context.Context, p *TaskRequest) (any, error) {
 	if err := c.streams(); err != nil {
 		return nil, err
@@ -214,7 +239,7 @@ func (c *call) subscribe(ctx context.Context, p *TaskRequest) (any, error) {
 		ends = TaskState.Rests
 	}
 	w.mu.Lock()
-	task, seq := w.task, w.seq
+	task, seq := w.task.own(), w.seq
 	after, resume := lastEvent(c.svc.LastEvent)
 	missed, lost := w.sinceLocked(after)
 	w.mu.Unlock()
@@ -223,7 +248,7 @@ func (c *call) subscribe(ctx context.Context, p *TaskRequest) (any, error) {
 	case resume && !lost && (len(missed) > 0 || !over):
 		return c.follow(ctx, w, after, ends)
 	case over:
-		return nil, Fault(ErrUnsupportedOperation, "The task is over; get it instead", "taskId", w.id, "state", string(task.Status.State))
+		return nil, Fault(ErrUnsupportedOperation, "The task has ended; use GetTask instead", "taskId", w.id, "state", string(task.Status.State))
 	}
 	if err := c.tell(ctx, seq, c.event(Event{Task: &task})); err != nil {
 		return nil, err
@@ -236,7 +261,8 @@ func lastEvent(text string) (seq int64, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-// follow sends the events after seq, and returns the last one: the first that ends says so of.
+// follow sends the events after seq, and returns the last one, which is the first for whose state
+// ends returns true.
 func (c *call) follow(ctx context.Context, w *work, seq int64, ends func(TaskState) bool) (any, error) {
 	for {
 		var events []*logged
@@ -262,7 +288,7 @@ func (c *call) follow(ctx context.Context, w *work, seq int64, ends func(TaskSta
 	}
 }
 
-// event is the text of an event in the caller's version.
+// event returns the JSON text of an event in the caller's protocol version.
 func (c *call) event(e Event) jsonrpc.Raw {
 	if c.v.WrapsResults() {
 		return mustEncode(e)
@@ -272,9 +298,5 @@ func (c *call) event(e Event) jsonrpc.Raw {
 
 // tell sends one event that is not the last.
 func (c *call) tell(ctx context.Context, seq int64, event jsonrpc.Raw) error {
-	params := make(jsonrpc.Raw, 0, len(event)+64)
-	params = c.req.ID.Append(append(params, `{"request_id":`...))
-	params = strconv.AppendInt(append(params, `,"seq":`...), seq, 10)
-	params = append(append(params, `,"response":`...), event...)
-	return c.req.Peer().Notify(ctx, MethodStream, append(params, '}'))
+	return c.req.Peer().Notify(ctx, MethodStream, &StreamEvent{RequestID: c.req.ID, Seq: seq, Response: event})
 }

@@ -1,52 +1,74 @@
 package a2a
 
 import (
+	"container/list"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/report"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/store"
 )
 
-// ServerOptions tune a [Server]. The zero value is ready for use.
+// ServerOptions configures a [Server]. The zero value is ready to use.
 type ServerOptions struct {
-	Versions []Version // which are spoken; nil means all
+	Versions []Version // supported protocol versions; nil means all
 
-	// ExtendedCard makes the card for callers that have said who they are. The public card must say that there is one. Nil: none.
+	// ExtendedCard returns the card for authenticated callers. The public card must declare it. If
+	// nil, there is no extended card.
 	ExtendedCard func(ctx context.Context, s Service) (*AgentCard, error)
 
-	// Push delivers notifications; the public card must say that there are some. Nil: none. Package a2ahttp has one.
+	// Push delivers notifications. The public card must declare the capability. If nil, push
+	// notifications are not supported. Package a2ahttp has an implementation.
 	Push Pusher
 
-	// Principal tells who is at the other end of a conversation that [Server.Serve] holds. Nil: all callers are one. A carrier of its own
-	// says it by [WithService].
+	// Principal returns the identity of the peer of a conversation that [Server.Serve] handles. If
+	// nil, all callers share one identity. A custom transport sets it with [WithService].
 	Principal func(ctx context.Context) string
 
-	// Store keeps tasks for longer than the process lives; the Server does not close it. Nil: memory alone. [Server.Load] reads what it has.
+	// Store stores tasks beyond the life of the process. The Server does not close it. If nil,
+	// tasks are in memory only. [Server.Load] reads the stored tasks.
 	Store store.Log
 
-	MaxTasks   int           // kept at once; 10,000. The one that was over first goes; if all are at work, new ones are answered -31001
-	MaxRunning int           // agents at work at once; 1,000. More messages are answered -31001
-	MaxTask    int           // bytes of all events of one task; 64 MiB. More fail the agent with ErrTooLarge
-	TaskTTL    time.Duration // how long a task is kept when it is over; 24 h
+	// MaxTasks bounds the stored tasks. The default is 10,000. A finished task of the caller that
+	// holds the most is removed to make room; if all are running, new ones get a -31001 error.
+	MaxTasks int
+	// MaxRunning bounds the agents that run at once. The default is 1,000. Further messages get a
+	// -31001 error.
+	MaxRunning int
+	// MaxTask bounds the bytes of all events and messages of one task. The default is 64 MiB.
+	// Beyond it, the agent gets ErrTooLarge and messages are rejected.
+	MaxTask int
+	// MaxBytes bounds the bytes that all tasks hold in memory. The default is 96 MiB. Beyond it,
+	// the agent gets ErrTooLarge and messages get a -31001 error.
+	MaxBytes int64
+	// MaxKept bounds the bytes of the tasks that are over. The default is 16 MiB. Beyond it, tasks
+	// that are over are removed, except the newest.
+	MaxKept int64
+	// TaskTTL is how long a task is stored after it is over. The default is 24 h.
+	TaskTTL time.Duration
 
-	// Repeat is how long a message's id is remembered, so that the same message sent again joins the first instead of starting anew; 24 h,
-	// of at most 10,000 messages. Negative: messages with equal ids are different ones.
+	// Repeat is how long a message's id is stored, so that the same message sent again joins the
+	// first one's task and does not start a new one. The default is 24 h, for at most 10,000
+	// messages. If negative, messages with equal ids are different messages.
 	Repeat time.Duration
 
-	// CancelWait is how long an agent has to end when its task is canceled; 5 s. Then the task is canceled without it.
+	// CancelWait is how long an agent may take to return after its task is canceled; the default is
+	// 5 s. Then the task is canceled without waiting for it.
 	CancelWait time.Duration
 
 	// Limits of each conversation that [Server.Serve] opens.
 	Limits jsonrpc.Limits
 
-	// Report gets what must not go out: errors of agents whole, pushes that failed, and what [jsonrpc.Answerer.Report] gets. Nil drops it.
+	// Report gets what must not go out: errors of agents whole, pushes that failed, and what
+	// [jsonrpc.Answerer.Report] gets. If nil, slog's default logger gets it, as one escaped line
+	// each.
 	Report func(what string, err error)
 }
 
@@ -57,6 +79,8 @@ func (o *ServerOptions) defaults() {
 	standard(&o.MaxTasks, 10000)
 	standard(&o.MaxRunning, 1000)
 	standard(&o.MaxTask, 64<<20)
+	standard(&o.MaxBytes, 96<<20)
+	standard(&o.MaxKept, 16<<20)
 	standard(&o.TaskTTL, 24*time.Hour)
 	standard(&o.CancelWait, 5*time.Second)
 	if o.Repeat == 0 {
@@ -64,14 +88,15 @@ func (o *ServerOptions) defaults() {
 	}
 }
 
-func standard[T int | time.Duration](v *T, value T) {
+func standard[T int | int64 | time.Duration](v *T, value T) {
 	if *v <= 0 {
 		*v = value
 	}
 }
 
-// A Server gives tasks to one [Agent] and keeps them: it is a [jsonrpc.Handler] for both versions of the protocol. Tasks are looked up by
-// who made them and id, so nobody sees another's. It is safe for concurrent use.
+// A Server assigns tasks to one [Agent] and stores them. It is a [jsonrpc.Handler] for both
+// versions of the protocol. Tasks are looked up by principal and id, so a caller cannot see another
+// principal's tasks. It is safe for concurrent use.
 type Server struct {
 	agent Agent
 	opts  ServerOptions
@@ -83,44 +108,49 @@ type Server struct {
 	closing  sync.Once
 	serving  sync.WaitGroup // agents, deliveries
 	running  atomic.Int64
+	held     atomic.Int64 // bytes of all tasks
 
-	mu    sync.Mutex // guards what follows
-	tasks map[taskKey]*work
-	over  []*work // tasks that are over, oldest first
-	ended bool
-	seen  seen
+	mu     sync.Mutex // guards the fields below
+	tasks  map[taskKey]*work
+	owners map[string]*holding
+	over   *list.List // of *work: the tasks that are over, oldest first
+	kept   int64      // bytes of the tasks in over
+	talks  int        // entries of over that became a message and not a task
+	ended  bool
+	seen   seen // has its own lock
 }
 
-// A taskKey finds a task: never by id alone.
+// A taskKey identifies a task: the id alone does not.
 type taskKey struct{ owner, id string }
 
 var (
 	errStopping = errors.New("a2a: the server is closing")
 	errBusy     = jsonrpc.NewError(jsonrpc.CodeBusy, "Too many requests")
-	errLagging  = jsonrpc.NewError(jsonrpc.CodeBusy, "The stream fell behind; subscribe again")
+	errLagging  = jsonrpc.NewError(jsonrpc.CodeBusy, "The client reads too slowly; subscribe again")
 	errStopped  = jsonrpc.NewError(jsonrpc.CodeShuttingDown, "The server is shutting down")
 )
 
-// NewServer makes a server for an agent that card describes. It starts nothing.
+// NewServer returns a server for an agent that card describes. It starts nothing.
 func NewServer(card AgentCard, agent Agent, o *ServerOptions) *Server {
-	s := &Server{agent: agent, stopping: make(chan struct{}), tasks: map[taskKey]*work{}}
+	s := &Server{agent: agent, stopping: make(chan struct{}), tasks: map[taskKey]*work{}, owners: map[string]*holding{}, over: list.New()}
 	if o != nil {
 		s.opts = *o
 	}
 	s.opts.defaults()
+	s.opts.Report = report.Or(s.opts.Report, "a2a")
 	s.base, s.stop = context.WithCancelCause(context.Background())
 	s.seen.init(s.opts.Repeat)
 	s.card.Store(&card)
 	return s
 }
 
-// Card returns the public card. It must not be changed.
+// Card returns the public card. It must not be modified.
 func (s *Server) Card() *AgentCard { return s.card.Load() }
 
 // SetCard replaces the public card.
 func (s *Server) SetCard(card AgentCard) { s.card.Store(&card) }
 
-// Speaks reports whether a version is spoken.
+// Speaks reports whether the server supports a version.
 func (s *Server) Speaks(v Version) bool {
 	for _, one := range s.opts.Versions {
 		if one == v {
@@ -130,7 +160,7 @@ func (s *Server) Speaks(v Version) bool {
 	return false
 }
 
-// Configure sets the fields of an Answerer that a carrier uses for this server.
+// Configure sets the fields of an Answerer that a transport uses for this server.
 func (s *Server) Configure(a *jsonrpc.Answerer) {
 	a.Handler, a.Mode, a.Cancellation = s, Mode, Cancellation
 	if a.Report == nil {
@@ -138,19 +168,21 @@ func (s *Server) Configure(a *jsonrpc.Answerer) {
 	}
 }
 
-// pipeGrace is how long what runs may go on after the client has said its last word, so that a program at the other end of a pipe gets its
-// answers.
+// pipeGrace is how long running requests may continue after the client has closed its side, so that
+// a program at the other end of a pipe receives its responses.
 const pipeGrace = 15 * time.Second
 
-// Serve holds one conversation by [BindingStream] until the client hangs up, ctx ends, or the server closes. What runs when the client has
-// sent its last byte has 15 s to finish.
+// Serve handles one conversation in [BindingStream] until the client disconnects, ctx is canceled,
+// or the server closes. Requests that run when the client has sent its last byte have 15 s to
+// finish.
 func (s *Server) Serve(ctx context.Context, t jsonrpc.Transport) error {
 	conn := jsonrpc.NewConn(t)
 	conn.Limits, conn.Grace = s.opts.Limits, pipeGrace
 	return s.ServeConn(ctx, conn)
 }
 
-// ServeConn is Serve on a Conn that nobody serves yet, with the limits and the grace that it has.
+// ServeConn is [Server.Serve] for a Conn that is not served yet. It uses the Limits and the Grace
+// of conn.
 func (s *Server) ServeConn(ctx context.Context, conn *jsonrpc.Conn) error {
 	s.Configure(&conn.Answerer)
 	served := make(chan struct{})
@@ -171,25 +203,29 @@ func (s *Server) ServeConn(ctx context.Context, conn *jsonrpc.Conn) error {
 	return err
 }
 
-// Close ends all agents, whose tasks fail, and all deliveries, and waits for them. What is asked afterwards is answered -31004.
+// Close stops all agents and all deliveries, and waits for them. The tasks of these agents fail,
+// except that with a Store those whose agents wait in [Run.Ask] continue to wait: see
+// [Server.Load]. Later requests get a -31004 error.
 func (s *Server) Close() {
 	s.closing.Do(func() {
 		s.mu.Lock()
 		s.ended = true
 		s.mu.Unlock()
+		s.stop(errStopping) // first: an agent in Ask reads the cause when stopping wakes it
 		close(s.stopping)
-		s.stop(errStopping)
 	})
-	s.serving.Wait()
+	if !grace.Wait(&s.serving, grace.Time) {
+		s.report(jsonrpc.ReportStuck, jsonrpc.ErrStillRunning)
+	}
 }
 
 func (s *Server) report(what string, err error) {
-	if s.opts.Report != nil && err != nil {
+	if err != nil {
 		s.opts.Report(what, err)
 	}
 }
 
-// Handle answers one request of either version.
+// Handle handles one request of either version.
 func (s *Server) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	svc := s.service(ctx, req)
 	v, name := VersionOf(req.Method), req.Method
@@ -225,7 +261,7 @@ func (s *Server) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	return result, nil
 }
 
-// params reads the params of a method, in the shape of v1.0.
+// params decodes the params of a method into the types of v1.0.
 func (s *Server) params(v Version, req *jsonrpc.Request) (any, error) {
 	if v == V03 {
 		return paramsOf03(req.Method, req.Params)
@@ -252,7 +288,7 @@ func (s *Server) params(v Version, req *jsonrpc.Request) (any, error) {
 	return p, decodeParams(camel(req.Params), p)
 }
 
-// A call is one request that is being answered.
+// A call is one request while it is handled.
 type call struct {
 	s   *Server
 	req *jsonrpc.Request
@@ -290,8 +326,9 @@ func (c *call) dispatch(ctx context.Context, name string, params any) (any, erro
 	return c.extendedCard(ctx)
 }
 
-// spokenCard is the card as it is told in a conversation. It names no paths: they are for the HTTP server that serves the card, which puts its host
-// before them (an interface has an absolute URL: A2A 1.0.1, section 4.4.6).
+// spokenCard returns the card for a conversation that is not HTTP. It omits interfaces whose URL is
+// a path: they are for the HTTP server that serves the card, which prepends its host (an interface
+// has an absolute URL: A2A 1.0.1, section 4.4.6).
 func (s *Server) spokenCard() *AgentCard {
 	card := *s.Card()
 	card.SupportedInterfaces = slices.DeleteFunc(slices.Clone(card.SupportedInterfaces), func(i AgentInterface) bool {
@@ -300,7 +337,8 @@ func (s *Server) spokenCard() *AgentCard {
 	return &card
 }
 
-// public makes of our own errors what the protocol has for them. Others stay as they are, and become "Internal error".
+// public converts our own errors to errors of the protocol. Others are returned unchanged, and
+// become "Internal error".
 func public(err error) error {
 	if f, ok := errors.AsType[*store.Fault](err); ok {
 		code, message, data := f.Public()
@@ -310,7 +348,7 @@ func public(err error) error {
 	case errors.Is(err, errStopping):
 		return Fault(errStopped, "")
 	case errors.Is(err, ErrTaskOver):
-		return Fault(ErrUnsupportedOperation, "The task is over")
+		return Fault(ErrUnsupportedOperation, "The task has ended")
 	}
 	return err
 }
@@ -329,7 +367,7 @@ func (c *call) extendedCard(ctx context.Context) (any, error) {
 	return card, err
 }
 
-// find returns a task of the caller. One of somebody else is as unknown as one that never was.
+// find returns a task of the caller. Another principal's task is reported as not found.
 func (c *call) find(id string) (*work, error) {
 	if id == "" {
 		return nil, BadParams("id", "is required")
@@ -342,42 +380,9 @@ func (c *call) find(id string) (*work, error) {
 	return nil, Fault(ErrTaskNotFound, "", "taskId", id)
 }
 
-// list makes a task known.
+// list adds a task to the task list.
 func (s *Server) list(w *work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tasks[taskKey{w.owner, w.id}] = w
-}
-
-// finished notes that a task is over, so that it may make room for others.
-func (s *Server) finished(w *work) {
-	s.mu.Lock()
-	s.over = append(s.over, w)
-	s.mu.Unlock()
-	s.expire(w)
-}
-
-// room makes room for one more task.
-func (s *Server) room() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return errStopping
-	}
-	oldest := time.Now().Add(-s.opts.TaskTTL)
-	for len(s.over) > 0 {
-		w := s.over[0]
-		t, _ := w.snapshot()
-		if len(s.tasks) < s.opts.MaxTasks && t.Status.Timestamp.After(oldest) {
-			break
-		}
-		s.over = s.over[1:]
-		delete(s.tasks, taskKey{w.owner, w.id})
-		s.seen.forget(w)
-		s.serving.Go(func() { s.drop(w) })
-	}
-	if len(s.tasks) >= s.opts.MaxTasks || s.running.Load() >= int64(s.opts.MaxRunning) {
-		return Fault(errBusy, fmt.Sprintf("Too many tasks: %d are kept, %d agents are at work", len(s.tasks), s.running.Load()))
-	}
-	return nil
 }

@@ -51,7 +51,7 @@ func both(t *testing.T, agent a2a.AgentFunc, o *a2a.ServerOptions, f func(t *tes
 	}
 }
 
-// collect reads a stream to its end.
+// collect reads a stream until it ends.
 func collect(t *testing.T, events func(func(a2a.Event, error) bool)) (all []a2a.Event, err error) {
 	t.Helper()
 	for e, failed := range events {
@@ -235,7 +235,7 @@ func TestCancelReachesTheAgent(t *testing.T) {
 		}
 		return context.Cause(ctx)
 	}, nil, func(t *testing.T, c *a2a.Client) {
-		best := time.Hour // of several: a machine with other things to do may hold up some
+		best := time.Hour // the best of several attempts: a busy machine may delay some
 		for range 5 {
 			r := text("wait")
 			r.Configuration = &a2a.Configuration{ReturnImmediately: true}
@@ -261,6 +261,7 @@ func TestCancelReachesTheAgent(t *testing.T) {
 
 func TestCancelDoesNotWaitForeverForADeafAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(2 * time.Hour) }) // Close does not wait for the agent
 		c := connect(t, a2a.NewServer(card(), a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error {
 			time.Sleep(time.Hour)
 			if err := r.Status(ctx, a2a.StateCompleted); !errors.Is(err, a2a.ErrTaskOver) {
@@ -341,7 +342,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// A card that is told in a conversation names no paths, which mean something over HTTP alone. The server's own card keeps them.
+// TestCardInAConversation checks that a card in a conversation contains no paths, which have a
+// meaning over HTTP only, and that the server's own card retains them.
 func TestCardInAConversation(t *testing.T) {
 	own := card()
 	own.SupportedInterfaces = []a2a.AgentInterface{
@@ -385,7 +387,7 @@ func TestFullServersSayBusy(t *testing.T) {
 		return echo(ctx, r)
 	}), &a2a.ServerOptions{MaxTasks: 2}), nil)
 	t.Cleanup(func() { close(hold) })
-	for _, words := range []string{"one", "two", "three"} { // what is over makes room
+	for _, words := range []string{"one", "two", "three"} { // finished tasks make room
 		if _, err := c.Send(t.Context(), text(words)); err != nil {
 			t.Fatal(err)
 		}

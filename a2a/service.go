@@ -10,25 +10,28 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Service are the parameters that come beside a request, not in it (A2A 1.0.1, section 3.2.6): headers over HTTP.
+// Service holds the parameters that are sent beside a request, not in it (A2A 1.0.1, section
+// 3.2.6): headers over HTTP.
 type Service struct {
-	Version    string   // the value of [HeaderVersion] as it came; "" for none
-	Extensions []string // URIs of extensions that the caller wants to use
-	LastEvent  string   // the value of [HeaderLastEvent]
+	Version    string   // raw value of [HeaderVersion]; "" if missing
+	Extensions []string // URIs of extensions that the caller requests
+	LastEvent  string   // value of [HeaderLastEvent]
 
-	// Principal tells who calls, as a text that differs for different callers. Tasks belong to it, and nobody else sees them. Empty is
-	// one caller too: whoever did not say.
+	// Principal identifies the caller. It differs for different callers. Each task belongs to a
+	// principal and is invisible to others. All callers without an identity share the empty
+	// principal.
 	Principal string
 }
 
 type serviceKey struct{}
 
-// WithService returns a context that carries what a carrier knows about a request.
+// WithService returns a context with the service parameters that a transport has read from a
+// request.
 func WithService(ctx context.Context, s Service) context.Context {
 	return context.WithValue(ctx, serviceKey{}, &s)
 }
 
-// ServiceOf returns what [WithService] has put there; zero if nothing.
+// ServiceOf returns the value set by [WithService], or the zero value.
 func ServiceOf(ctx context.Context) Service {
 	if s, ok := ctx.Value(serviceKey{}).(*Service); ok {
 		return *s
@@ -38,7 +41,7 @@ func ServiceOf(ctx context.Context) Service {
 
 type principalKey struct{}
 
-// WithPrincipal returns a context for [Server.Serve] that says who is at the other end; see [Service].
+// WithPrincipal returns a context for [Server.Serve] with the identity of the peer; see [Service].
 func WithPrincipal(ctx context.Context, principal string) context.Context {
 	return context.WithValue(ctx, principalKey{}, principal)
 }
@@ -48,7 +51,7 @@ func principalOf(ctx context.Context) string {
 	return principal
 }
 
-// ParseExtensions reads the values of [HeaderExtensions]: URIs, with commas between them.
+// ParseExtensions parses the values of [HeaderExtensions]: URIs separated by commas.
 func ParseExtensions(values []string) []string {
 	var out []string
 	for _, value := range values {
@@ -61,7 +64,8 @@ func ParseExtensions(values []string) []string {
 	return out
 }
 
-// service finds the parameters beside a request: those of the carrier, or in [BindingStream] those in params._meta.
+// service returns the service parameters of a request: those of the transport, or in
+// [BindingStream] those in params._meta.
 func (s *Server) service(ctx context.Context, req *jsonrpc.Request) Service {
 	if beside, ok := ctx.Value(serviceKey{}).(*Service); ok {
 		return *beside
@@ -91,7 +95,7 @@ func (s *Server) service(ctx context.Context, req *jsonrpc.Request) Service {
 	return out
 }
 
-// meta is params._meta of a call in [BindingStream].
+// meta returns params._meta of a call in [BindingStream].
 func (s Service) meta() map[string]string {
 	out := map[string]string{HeaderVersion: s.Version}
 	if len(s.Extensions) > 0 {
@@ -103,8 +107,9 @@ func (s Service) meta() map[string]string {
 	return out
 }
 
-// gate decides whether a method may be called in the version that the caller named. The method tells the version by itself; the name is
-// held against it. A caller that named none and uses a name of v1.0 is served: many forget the header.
+// gate returns an error if a method must not be called in the version that the caller named. The
+// method determines its version, which must match the named version. A caller that names no version
+// and uses a method of v1.0 is accepted, because many omit the header.
 func (s *Server) gate(method string, named string) error {
 	is := VersionOf(method)
 	if strings.TrimSpace(named) == "" && is == V10 {
@@ -120,7 +125,7 @@ func (s *Server) gate(method string, named string) error {
 	return nil
 }
 
-// spoken lists the versions of the server.
+// spoken returns the names of the versions that the server supports.
 func (s *Server) spoken() string {
 	var names []string
 	for _, v := range s.opts.Versions {
@@ -129,7 +134,7 @@ func (s *Server) spoken() string {
 	return strings.Join(names, ", ")
 }
 
-// Activated returns which of the extensions that a caller asked for are in use: those that the card names.
+// Activated returns which of the requested extensions are in use: those that the card lists.
 func (s *Server) Activated(asked []string) []string {
 	var out []string
 	for _, x := range s.Card().Capabilities.Extensions {
@@ -140,7 +145,8 @@ func (s *Server) Activated(asked []string) []string {
 	return out
 }
 
-// needsExtensions refuses a caller that does not know what the card requires.
+// needsExtensions returns an error if the caller does not request an extension that the card
+// requires.
 func (s *Server) needsExtensions(asked []string) error {
 	for _, x := range s.Card().Capabilities.Extensions {
 		if x.Required && !slices.Contains(asked, x.URI) {
@@ -150,7 +156,7 @@ func (s *Server) needsExtensions(asked []string) error {
 	return nil
 }
 
-// newID makes a random UUID (RFC 9562, version 4).
+// newID returns a random UUID (RFC 9562, version 4).
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)

@@ -1,8 +1,12 @@
 package a2a
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
-// A TaskState is where a task stands (A2A 1.0.1, section 4.1.3).
+// A TaskState is the state of a task (A2A 1.0.1, section 4.1.3).
 type TaskState string
 
 // Task states.
@@ -18,7 +22,7 @@ const (
 	StateRejected      TaskState = "TASK_STATE_REJECTED"
 )
 
-// Terminal reports whether nothing more happens.
+// Terminal reports whether the task is over.
 func (s TaskState) Terminal() bool {
 	switch s {
 	case StateCompleted, StateFailed, StateCanceled, StateRejected:
@@ -30,7 +34,8 @@ func (s TaskState) Terminal() bool {
 // Interrupted reports whether the task waits for its caller.
 func (s TaskState) Interrupted() bool { return s == StateInputRequired || s == StateAuthRequired }
 
-// Rests reports whether a call that waits for the task is answered: it is over, or waits itself.
+// Rests reports whether a call that waits for the task returns: the task is over, or waits for its
+// caller.
 func (s TaskState) Rests() bool { return s.Terminal() || s.Interrupted() }
 
 // A Task is one piece of work (A2A 1.0.1, section 4.1.1).
@@ -43,19 +48,19 @@ type Task struct {
 	Metadata  Metadata   `json:"metadata,omitempty"`
 }
 
-// Text returns the text of all artifacts.
+// Text returns the concatenated text of all artifacts.
 func (t *Task) Text() string {
-	out := ""
+	var out strings.Builder
 	for i := range t.Artifacts {
-		out += TextOf(t.Artifacts[i].Parts)
+		out.WriteString(TextOf(t.Artifacts[i].Parts))
 	}
-	return out
+	return out.String()
 }
 
-// A TaskStatus is the state of a task, and since when.
+// A TaskStatus is the state of a task, and the time of its last change.
 type TaskStatus struct {
 	State     TaskState `json:"state"`
-	Message   *Message  `json:"message,omitzero"` // what the agent says about it
+	Message   *Message  `json:"message,omitzero"` // the agent's message about it
 	Timestamp Timestamp `json:"timestamp,omitzero"`
 }
 
@@ -69,7 +74,7 @@ type Artifact struct {
 	Extensions  []string `json:"extensions,omitempty"`
 }
 
-// A StatusUpdate says that a task has another status now.
+// A StatusUpdate reports a new status of a task.
 type StatusUpdate struct {
 	TaskID    string     `json:"taskId"`
 	ContextID string     `json:"contextId"`
@@ -77,7 +82,7 @@ type StatusUpdate struct {
 	Metadata  Metadata   `json:"metadata,omitempty"`
 }
 
-// An ArtifactUpdate brings an artifact, or with Append more parts of one.
+// An ArtifactUpdate carries an artifact, or with Append more parts of one.
 type ArtifactUpdate struct {
 	TaskID    string   `json:"taskId"`
 	ContextID string   `json:"contextId"`
@@ -87,20 +92,21 @@ type ArtifactUpdate struct {
 	Metadata  Metadata `json:"metadata,omitempty"`
 }
 
-// An Event is what a stream and a webhook bring, and what sending a message results in: exactly one of its first four members is set. The
-// result of sending is a Task or a Message (A2A 1.0.1, section 3.2.3).
+// An Event is an event of a stream or a webhook, or the result of sending a message. Exactly one of
+// its first four members is set. The result of sending is a Task or a Message (A2A 1.0.1, section
+// 3.2.3).
 type Event struct {
 	Task     *Task           `json:"task,omitzero"`
 	Message  *Message        `json:"message,omitzero"`
 	Status   *StatusUpdate   `json:"statusUpdate,omitzero"`
 	Artifact *ArtifactUpdate `json:"artifactUpdate,omitzero"`
 
-	// Seq counts the events of a task from 1, where the server says so; otherwise it is 0. A Task has the number of the last event that is
-	// in it already.
+	// Seq is the number of the event within its task, counted from 1. It is 0 if the server does
+	// not number events. For a Task it is the number of the last event that the Task includes.
 	Seq int64 `json:"-"`
 }
 
-// State returns the state that the event tells of, or "".
+// State returns the state in the event, or "".
 func (e Event) State() TaskState {
 	switch {
 	case e.Task != nil:
@@ -111,7 +117,7 @@ func (e Event) State() TaskState {
 	return ""
 }
 
-// TaskID returns which task the event is about, or "".
+// TaskID returns the id of the task that the event belongs to, or "".
 func (e Event) TaskID() string {
 	switch {
 	case e.Task != nil:
@@ -137,9 +143,30 @@ func (e Event) count() int {
 	return n
 }
 
-// Apply brings a task up to date with an event about it, as a client does that follows a stream. It leaves the event untouched. Of
-// two copies of a task that were made by assignment, only one may go on.
+// Apply updates a task with an event, as a client that follows a stream does. It does not modify
+// the event. If a task was copied by assignment, call Apply on only one of the copies. Each call
+// that changes an artifact copies the list of artifacts, because another copy of the task may be
+// read at the same time.
 func (t *Task) Apply(e Event) {
+	if e.Artifact == nil {
+		if e.Status != nil && len(e.Status.Metadata) > 0 {
+			t.Metadata = maps.Clone(t.Metadata)
+		}
+		t.apply(e)
+		return
+	}
+	at := slices.IndexFunc(t.Artifacts, func(a Artifact) bool { return a.ArtifactID == e.Artifact.Artifact.ArtifactID })
+	if at >= 0 {
+		t.Artifacts = slices.Clone(t.Artifacts)
+		if e.Artifact.Append {
+			t.Artifacts[at].Metadata = maps.Clone(t.Artifacts[at].Metadata)
+		}
+	}
+	t.applyArtifact(at, e.Artifact)
+}
+
+// apply is Apply for a task whose metadata no copy shares, and for events without an artifact.
+func (t *Task) apply(e Event) {
 	switch {
 	case e.Task != nil:
 		*t = e.Task.own()
@@ -148,42 +175,52 @@ func (t *Task) Apply(e Event) {
 			t.History = append(t.History, *old)
 		}
 		t.Status = e.Status.Status
-		for key, value := range e.Status.Metadata {
-			t.Metadata = t.Metadata.With(key, value)
-		}
-	case e.Artifact != nil:
-		t.addArtifact(e.Artifact)
+		t.Metadata = t.Metadata.add(e.Status.Metadata)
 	case e.Message != nil:
 		t.History = append(t.History, *e.Message)
 	}
 }
 
-// own returns a copy whose lists can grow without the original's.
-func (t *Task) own() Task {
-	c := *t
-	c.History = slices.Clip(c.History)
-	c.Artifacts = slices.Clone(c.Artifacts)
-	for i := range c.Artifacts {
-		c.Artifacts[i].Parts = slices.Clip(c.Artifacts[i].Parts)
-	}
-	return c
-}
-
-func (t *Task) addArtifact(u *ArtifactUpdate) {
-	t.Artifacts = slices.Clone(t.Artifacts) // whoever has the old list keeps it
-	at := slices.IndexFunc(t.Artifacts, func(a Artifact) bool { return a.ArtifactID == u.Artifact.ArtifactID })
+// applyArtifact applies an update to the artifact with the same ID, which is at the index at, or
+// adds it if at is negative. It changes the artifact in place.
+func (t *Task) applyArtifact(at int, u *ArtifactUpdate) {
 	fresh := u.Artifact
 	fresh.Parts = slices.Clip(fresh.Parts)
+	fresh.Metadata = maps.Clone(fresh.Metadata)
 	switch {
+	case at < 0 && u.Ends() && len(fresh.Parts) == 0:
 	case at < 0:
 		t.Artifacts = append(t.Artifacts, fresh)
 	case !u.Append:
 		t.Artifacts[at] = fresh
 	default:
 		old := &t.Artifacts[at]
-		old.Parts = append(old.Parts, fresh.Parts...)
-		for key, value := range u.Artifact.Metadata {
-			old.Metadata = old.Metadata.With(key, value)
+		if !u.Ends() {
+			old.Parts = append(old.Parts, fresh.Parts...)
 		}
+		old.Metadata = old.Metadata.add(fresh.Metadata)
 	}
+}
+
+// own returns a copy that does not change when the original grows, and the reverse.
+func (t *Task) own() Task {
+	c := *t
+	c.History = slices.Clip(c.History)
+	c.Metadata = maps.Clone(c.Metadata)
+	c.Artifacts = slices.Clone(c.Artifacts)
+	for i := range c.Artifacts {
+		a := &c.Artifacts[i]
+		a.Parts = slices.Clip(a.Parts)
+		a.Metadata = maps.Clone(a.Metadata)
+	}
+	return c
+}
+
+// Ends reports whether the update only marks the end of an artifact: a last chunk to append whose
+// parts are empty texts, since an artifact has at least one part. A Task does not contain them,
+// only the metadata of the update's artifact.
+func (u *ArtifactUpdate) Ends() bool {
+	return u.Append && u.LastChunk && !slices.ContainsFunc(u.Artifact.Parts, func(p Part) bool {
+		return p.Kind != KindText || p.Text != "" || p.Metadata != nil || p.Filename != "" || p.MediaType != ""
+	})
 }

@@ -25,7 +25,7 @@ func (c *call) getTask(p *GetTaskRequest) (any, error) {
 	return trimmed(t, p.HistoryLength), nil
 }
 
-// cancel ends the work on a task and returns what became of it.
+// cancel cancels a task and returns the task as it is afterwards.
 func (c *call) cancel(ctx context.Context, p *TaskRequest) (any, error) {
 	w, err := c.find(p.ID)
 	if err != nil {
@@ -59,7 +59,8 @@ const (
 	pageMax     = 100
 )
 
-// A place in the list: tasks are sorted by the time of their status, most recent first, then by id.
+// A place is a position in the list: tasks are sorted by the time of their status, most recent
+// first, then by id.
 type place struct {
 	at time.Time
 	id string
@@ -102,9 +103,9 @@ func (c *call) listTasks(p *ListTasksRequest) (any, error) {
 	case p.HistoryLength != nil && *p.HistoryLength < 0:
 		return nil, BadParams("historyLength", "must not be negative")
 	case p.Status != "" && !p.Status.known():
-		return nil, BadParams("status", "is no state of a task")
+		return nil, BadParams("status", "is not a task state")
 	case !ok:
-		return nil, BadParams("pageToken", "is none that came from here")
+		return nil, BadParams("pageToken", "is not valid: it was not issued by this server")
 	}
 	found := c.s.ofOwner(c.svc.Principal, p)
 	page := &TaskPage{Tasks: []Task{}, PageSize: size, TotalSize: len(found)}
@@ -133,7 +134,7 @@ func (c *call) listTasks(p *ListTasksRequest) (any, error) {
 
 func placeOfTask(t *Task) place { return place{t.Status.Timestamp.Time, t.ID} }
 
-// known reports whether s is a state that the protocol has.
+// known reports whether s is a state that the protocol defines.
 func (s TaskState) known() bool {
 	switch s {
 	case StateSubmitted, StateWorking, StateUnspecified:
@@ -142,7 +143,7 @@ func (s TaskState) known() bool {
 	return s.Rests()
 }
 
-// ofOwner returns the tasks that one caller may see and asks for, in order.
+// ofOwner returns the tasks of one caller that match p, in order.
 func (s *Server) ofOwner(owner string, p *ListTasksRequest) []Task {
 	s.mu.Lock()
 	var mine []*work
@@ -154,7 +155,13 @@ func (s *Server) ofOwner(owner string, p *ListTasksRequest) []Task {
 	s.mu.Unlock()
 	var found []Task
 	for _, w := range mine {
-		t, _ := w.snapshot()
+		w.mu.Lock()
+		t := w.task
+		if !p.IncludeArtifacts {
+			t.Artifacts = nil // a page is one of many, and a task may have many artifacts
+		}
+		t = t.own()
+		w.mu.Unlock()
 		if p.ContextID != "" && t.ContextID != p.ContextID ||
 			p.Status != "" && p.Status != StateUnspecified && t.Status.State != p.Status ||
 			!p.StatusTimestampAfter.IsZero() && t.Status.Timestamp.Before(p.StatusTimestampAfter.Time) {

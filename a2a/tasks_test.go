@@ -153,13 +153,15 @@ func TestSubscribeGoesOnBehindAnEvent(t *testing.T) {
 	})
 }
 
-// Every stream of a task gets every event in the same order, and one that is left touches neither the others nor the task.
+// TestManyStreamsOfOneTask checks that every stream of a task receives every event in the same
+// order, and that leaving one affects neither the others nor the task.
 func TestManyStreamsOfOneTask(t *testing.T) {
-	step := make(chan struct{})
+	working, step := make(chan struct{}), make(chan struct{})
 	c := connect(t, a2a.NewServer(card(), a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error {
 		if err := r.Working(ctx); err != nil {
 			return err
 		}
+		close(working)
 		for range 20 {
 			<-step
 			if err := r.Chunk(ctx, a2a.Artifact{ArtifactID: "a", Parts: []a2a.Part{a2a.Text("x")}}, true, false); err != nil {
@@ -174,6 +176,7 @@ func TestManyStreamsOfOneTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	<-working // an event between two subscriptions would be one more for the first of them
 	const streams = 5
 	var began, all sync.WaitGroup
 	began.Add(streams)
@@ -210,7 +213,7 @@ func TestManyStreamsOfOneTask(t *testing.T) {
 	}
 }
 
-// What is no longer kept is not remembered either.
+// TestForgottenTasksMayComeAgain checks that the messages of a removed task are removed too.
 func TestForgottenTasksMayComeAgain(t *testing.T) {
 	var runs atomic.Int32
 	c := connect(t, a2a.NewServer(card(), a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error {

@@ -6,9 +6,11 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// The objects of v0.3, and how they become those of v1.0 and back (A2A 0.3.0, sections 6 and 7). All that is stored or handed to an agent is v1.0.
+// The types of v0.3, and their conversion to and from v1.0 (A2A 0.3.0, sections 6 and 7). Stored
+// values and values passed to an agent are v1.0.
 
-// Names of v0.3 for roles and states are those of v1.0 in lower case, with dashes, without what says which enumeration they are from.
+// role03 returns the v0.3 name of a role. Names of roles and states in v0.3 are those of v1.0 in
+// lower case, with dashes, without the prefix of their enumeration.
 
 func role03(r Role) string {
 	return strings.ToLower(strings.TrimPrefix(string(r), "ROLE_"))
@@ -90,7 +92,7 @@ func (p part03) part() (Part, error) {
 	case p.Kind == "data" && p.Data != nil:
 		out.Kind, out.Data = KindData, p.Data
 	default:
-		return out, &valueError{`a part has a kind "text", "file" or "data", and what belongs to it`}
+		return out, &valueError{`a part must have the kind "text", "file" or "data", and the members of that kind`}
 	}
 	return out, nil
 }
@@ -103,7 +105,7 @@ func partsTo03(parts []Part) []part03 {
 	return out
 }
 
-// UnmarshalJSON checks the part, so that the error names it.
+// UnmarshalJSON decodes and checks the part, so that an error includes its path.
 func (p *part03) UnmarshalJSON(text []byte) error {
 	type plain part03
 	if err := jsonrpc.Raw(text).Decode((*plain)(p)); err != nil {
@@ -116,7 +118,7 @@ func (p *part03) UnmarshalJSON(text []byte) error {
 func partsOf03(parts []part03) []Part {
 	out := make([]Part, len(parts))
 	for i := range parts {
-		out[i], _ = parts[i].part() // was checked as it was read
+		out[i], _ = parts[i].part() // checked when it was decoded
 	}
 	return out
 }
@@ -235,7 +237,7 @@ type artifactUpdate03 struct {
 	Metadata  Metadata   `json:"metadata,omitempty"`
 }
 
-// eventTo03 is the object of v0.3 for an event.
+// eventTo03 returns the v0.3 object of an event.
 func eventTo03(e Event) any {
 	switch {
 	case e.Task != nil:
@@ -252,7 +254,7 @@ func eventTo03(e Event) any {
 	return nil
 }
 
-// eventOf03 reads an object of v0.3 by its kind.
+// eventOf03 decodes a v0.3 object according to its kind.
 func eventOf03(raw jsonrpc.Raw) (Event, error) {
 	var kind struct {
 		Kind string `json:"kind"`

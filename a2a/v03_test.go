@@ -24,7 +24,8 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// All that can be said in both versions, there and back: by a client of 0.3 to a server that thinks in 1.0.
+// TestEverythingSurvivesTheOlderVersion converts everything that both versions can express to v0.3
+// and back, with a client of 0.3 and a server that uses 1.0 internally.
 func TestEverythingSurvivesTheOlderVersion(t *testing.T) {
 	parts := []a2a.Part{
 		a2a.Text("text"), a2a.File("a.txt", "text/plain", []byte("\x00\xffbytes")),
@@ -84,7 +85,7 @@ func TestDataThatIsNoObjectIsWrappedForTheOlderVersion(t *testing.T) {
 func TestParts(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"text":""}`:                             `{"text":""}`,
-		`{"raw":"-_8="}`:                          `{"raw":"+/8="}`, // the alphabet of URLs
+		`{"raw":"-_8="}`:                          `{"raw":"+/8="}`, // the URL-safe alphabet
 		`{"raw":"aGk"}`:                           `{"raw":"aGk="}`,
 		`{"data":null}`:                           `{"data":null}`,
 		`{"text":"x","data":null,"metadata":{}}`:  `{"text":"x"}`,
@@ -106,7 +107,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// The card of 0.3 is a card of 0.3, also where both say the same thing in different words.
+// TestCardsOfBothVersions checks that a v0.3 card is a v0.3 card also where both versions express
+// the same with different members.
 func TestCardsOfBothVersions(t *testing.T) {
 	c := card()
 	c.SupportedInterfaces = append(c.SupportedInterfaces, a2a.AgentInterface{URL: "http://127.0.0.1/rest", ProtocolBinding: a2a.BindingREST, ProtocolVersion: "0.3"})
@@ -138,7 +140,7 @@ func TestCardsOfBothVersions(t *testing.T) {
 	}
 }
 
-// What a server of 0.3 alone publishes.
+// TestTheCardOfAnOldAgent parses the card of a server that supports only 0.3.
 func TestTheCardOfAnOldAgent(t *testing.T) {
 	old := `{"protocolVersion":"0.3.0","name":"n","description":"d","url":"https://x/rpc","preferredTransport":"JSONRPC","version":"1",
 		"additionalInterfaces":[{"url":"https://x/rpc","transport":"JSONRPC"},{"url":"https://x/rest","transport":"HTTP+JSON"}],
@@ -148,7 +150,7 @@ func TestTheCardOfAnOldAgent(t *testing.T) {
 	if err := check(t, a2a.V03, "AgentCard", []byte(strings.Replace(old, "null", "[]", 1))); err != nil {
 		t.Fatal(err)
 	}
-	got, err := a2a.ParseCard([]byte(old)) // the null is a2a-go's
+	got, err := a2a.ParseCard([]byte(old)) // a2a-go sends this null
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +191,7 @@ func TestTasksOutliveTheServer(t *testing.T) {
 			close(hold)
 			<-ctx.Done()
 			return context.Cause(ctx)
-		case "long": // more events than one log is to have
+		case "long": // more events than one log may have
 			for range 1100 {
 				if err := r.Chunk(ctx, a2a.Artifact{ArtifactID: "a", Parts: []a2a.Part{a2a.Text("x")}}, true, false); err != nil {
 					return err
@@ -227,7 +229,7 @@ func TestTasksOutliveTheServer(t *testing.T) {
 		t.Fatalf("%d logs, %v", len(heads), err)
 	}
 
-	second := a2a.NewServer(card(), agent, o) // as after a crash: the first is not closed
+	second := a2a.NewServer(card(), agent, o) // simulates a crash: the first server is not closed
 	if err := second.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +256,8 @@ func TestTasksOutliveTheServer(t *testing.T) {
 	}
 }
 
-// A store that fails stops the agent, and the caller reads why in the protocol's shape.
+// TestAStoreThatFails checks that a failing store stops the agent, and that the caller receives the
+// reason as an error of the protocol.
 func TestAStoreThatFails(t *testing.T) {
 	kept := store.NewMemory(store.Limits{})
 	_ = kept.Close()

@@ -7,7 +7,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// card03 has the members that only a v0.3 card has (A2A 0.3.0, section 5.5).
+// card03 holds the members that only a v0.3 card has (A2A 0.3.0, section 5.5).
 type card03 struct {
 	ProtocolVersion      string                `json:"protocolVersion"`
 	URL                  string                `json:"url"`
@@ -46,7 +46,7 @@ func securityOf03(security []map[string][]string) []SecurityRequirement {
 	return out
 }
 
-// scheme03 has the members of a security scheme of v0.3, which says its kind in "type".
+// scheme03 holds the members of a v0.3 security scheme, whose kind is in "type".
 type scheme03 struct {
 	Type         string      `json:"type,omitzero"`
 	In           string      `json:"in,omitzero"`
@@ -67,7 +67,7 @@ func schemeTo03(s SecurityScheme) scheme03 {
 		return scheme03{Type: "http", Scheme: strings.ToLower(s.HTTP.Scheme), BearerFormat: s.HTTP.BearerFormat, Description: s.HTTP.Description}
 	case s.OAuth2 != nil:
 		flows := s.OAuth2.Flows
-		flows.DeviceCode = nil // unknown in 0.3, as is PKCE
+		flows.DeviceCode = nil // not in 0.3, nor is PKCE
 		if f := flows.AuthorizationCode; f != nil {
 			plain := *f
 			plain.PKCERequired = false
@@ -102,8 +102,8 @@ func (s scheme03) scheme() SecurityScheme {
 	return SecurityScheme{}
 }
 
-// cardTo03 is a card that clients of both versions read: the members of v1.0, and beside them those of v0.3. Without an interface of
-// v0.3 it is the v1.0 card alone.
+// cardTo03 returns a card that clients of both versions can read: the members of v1.0 and of v0.3.
+// Without a v0.3 interface it returns the v1.0 card alone.
 func cardTo03(c *AgentCard) jsonrpc.Raw {
 	first := c.Interface(V03, BindingJSONRPC, BindingREST, BindingGRPC)
 	if first == nil {
@@ -142,14 +142,15 @@ func cardTo03(c *AgentCard) jsonrpc.Raw {
 	return mustEncode(members)
 }
 
-// merge adds the members of an object of ours.
+// merge adds the members of an object to members.
 func merge(members map[string]jsonrpc.Raw, object jsonrpc.Raw) {
 	if err := object.Decode(&members); err != nil {
 		panic("a2a: " + err.Error())
 	}
 }
 
-// EncodeCard writes a card for a client: as v1.0 wants it, or with union so that clients of v0.3 read it too.
+// EncodeCard encodes a card for a client: in v1.0, or if union is true also readable for clients of
+// v0.3.
 func EncodeCard(c *AgentCard, union bool) jsonrpc.Raw {
 	if union {
 		return cardTo03(c)
@@ -157,7 +158,8 @@ func EncodeCard(c *AgentCard, union bool) jsonrpc.Raw {
 	return mustEncode(c)
 }
 
-// ParseCard reads a card of either version, or of both at once. A v0.3 card gets its interfaces in SupportedInterfaces.
+// ParseCard parses a card of either version, or of both at once. The interfaces of a v0.3 card are
+// converted to SupportedInterfaces.
 func ParseCard(text []byte) (*AgentCard, error) {
 	raw, err := jsonrpc.ParseRaw(text)
 	if err != nil {
@@ -196,7 +198,7 @@ func (c *AgentCard) addOld(old *card03) {
 	}
 }
 
-// UnmarshalJSON reads a scheme of either version.
+// UnmarshalJSON decodes a scheme of either version.
 func (s *SecurityScheme) UnmarshalJSON(text []byte) error {
 	type plain SecurityScheme
 	var in plain

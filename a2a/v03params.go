@@ -13,10 +13,11 @@ type sendParams03 struct {
 }
 
 type configuration03 struct {
-	AcceptedOutputModes []string      `json:"acceptedOutputModes,omitempty"`
-	Blocking            *bool         `json:"blocking,omitzero"` // absent: as the official SDKs read it, true
-	HistoryLength       *int          `json:"historyLength,omitzero"`
-	Push                *pushConfig03 `json:"pushNotificationConfig,omitzero"`
+	AcceptedOutputModes []string `json:"acceptedOutputModes,omitempty"`
+	// If missing, true, as in the official SDKs.
+	Blocking      *bool         `json:"blocking,omitzero"`
+	HistoryLength *int          `json:"historyLength,omitzero"`
+	Push          *pushConfig03 `json:"pushNotificationConfig,omitzero"`
 }
 
 type pushConfig03 struct {
@@ -53,20 +54,20 @@ func (c *pushConfig03) push(taskID string) *PushConfig {
 	return out
 }
 
-// taskPush03 are the params of set, and the result of set and get.
+// taskPush03 holds the params of set, and the result of set and get.
 type taskPush03 struct {
 	TaskID string        `json:"taskId"`
 	Config *pushConfig03 `json:"pushNotificationConfig"`
 }
 
-// pushParams03 are the params of get, list and delete.
+// pushParams03 holds the params of get, list and delete.
 type pushParams03 struct {
 	ID       string   `json:"id"`
 	ConfigID string   `json:"pushNotificationConfigId,omitzero"`
 	Metadata Metadata `json:"metadata,omitempty"`
 }
 
-// paramsOf03 reads the params of a v0.3 method into those of v1.0.
+// paramsOf03 converts the params of a v0.3 method to v1.0.
 func paramsOf03(method string, raw jsonrpc.Raw) (any, error) {
 	switch method {
 	case MethodSend03, MethodStreamSend03:
@@ -103,7 +104,7 @@ func paramsOf03(method string, raw jsonrpc.Raw) (any, error) {
 	return nil, nil
 }
 
-// paramsTo03 writes params of v1.0 as those of v0.3.
+// paramsTo03 converts params of v1.0 to v0.3.
 func paramsTo03(params any) any {
 	switch p := params.(type) {
 	case *SendRequest:
@@ -125,7 +126,7 @@ func paramsTo03(params any) any {
 	return params
 }
 
-// resultTo03 writes a result of v1.0 as that of v0.3.
+// resultTo03 converts a result of v1.0 to v0.3.
 func resultTo03(result any) any {
 	switch r := result.(type) {
 	case Event:
@@ -148,7 +149,7 @@ func resultTo03(result any) any {
 	return result
 }
 
-// resultOf03 reads a result of v0.3 into that of v1.0.
+// resultOf03 converts a result of v0.3 to v1.0.
 func resultOf03(raw jsonrpc.Raw, result any) error {
 	switch r := result.(type) {
 	case *Event:

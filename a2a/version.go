@@ -2,10 +2,11 @@ package a2a
 
 import "strings"
 
-// A Version is one published version of the protocol, Major.Minor. The zero Version is none. Code asks for its abilities, never for its number.
+// A Version is one published version of the protocol, Major.Minor. The zero Version is invalid.
+// Callers check its capabilities with methods and do not compare numbers.
 type Version uint8
 
-// The versions that are spoken.
+// The supported versions.
 const (
 	V03 Version = iota + 1 // "0.3"
 	V10                    // "1.0"
@@ -14,8 +15,8 @@ const (
 // Versions returns all versions, newest first.
 func Versions() []Version { return []Version{V10, V03} }
 
-// ParseVersion reads the value of [HeaderVersion]. A patch part is ignored, and nothing at all means 0.3 (A2A 1.0.1, section 3.6). It
-// returns the zero Version for one that is not spoken.
+// ParseVersion parses the value of [HeaderVersion]. A patch part is ignored, and an empty value
+// means 0.3 (A2A 1.0.1, section 3.6). It returns the zero Version for an unsupported version.
 func ParseVersion(text string) Version {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -35,7 +36,7 @@ func ParseVersion(text string) Version {
 	return 0
 }
 
-// String returns Major.Minor, and "" for none.
+// String returns Major.Minor, and "" for the zero Version.
 func (v Version) String() string {
 	switch v {
 	case V03:
@@ -49,8 +50,10 @@ func (v Version) String() string {
 // HasLists reports whether tasks can be listed.
 func (v Version) HasLists() bool { return v >= V10 }
 
-// StreamsPastQuestions reports whether a subscription goes on while the task waits for input. In 0.3 the event that says so is the last.
+// StreamsPastQuestions reports whether a subscription continues while the task waits for input. In
+// 0.3 the event that reports the question is the last.
 func (v Version) StreamsPastQuestions() bool { return v >= V10 }
 
-// WrapsResults reports whether the result of sending, and each event, is named by the member that holds it. In 0.3 a "kind" inside tells.
+// WrapsResults reports whether the result of sending, and each event, is wrapped in an object with
+// one member that names its type. In 0.3 it has a "kind" member instead.
 func (v Version) WrapsResults() bool { return v >= V10 }

@@ -43,7 +43,7 @@ func TestPartsAndOutputAreBounded(t *testing.T) {
 		t.Errorf("%+v %v: what was refused left something behind: %s", run, run.Error, typesOf(events))
 	}
 	run = must(t)(c.Run(t.Context(), ask("much", "x")))
-	if run.Status != acp.RunFailed || run.Error.Message != "The agent said more than a run may." {
+	if run.Status != acp.RunFailed || run.Error.Message != "The output of the agent exceeds the limit of a run." {
 		t.Errorf("%+v, %v", run, run.Error)
 	}
 }
@@ -74,7 +74,8 @@ func TestJobRefusesNonsense(t *testing.T) {
 	}
 }
 
-// Events that are not kept are never passed over in silence, and the output is whole without them.
+// TestOldEventsAreForgotten checks that removed events are never skipped silently, and that the
+// output is complete without them.
 func TestOldEventsAreForgotten(t *testing.T) {
 	for name, limits := range map[string]acp.Limits{
 		"by number": {Events: 100},
@@ -123,7 +124,7 @@ func TestOldEventsAreForgotten(t *testing.T) {
 	}
 }
 
-// A reader that falls behind what is kept is told so.
+// TestSlowReaderIsTold checks that a reader that falls behind the stored events gets an error.
 func TestSlowReaderIsTold(t *testing.T) {
 	s := newStage(t, &acp.Options{Limits: acp.Limits{Events: 10}})
 	step := make(chan struct{})
@@ -144,7 +145,7 @@ func TestSlowReaderIsTold(t *testing.T) {
 	_, err = s.Follow(t.Context(), run.ID, 0, func(page []acp.Record) error {
 		if page[0].Seq == 1 {
 			step <- struct{}{}
-			<-step // all is said before this returns
+			<-step // all output is emitted before this returns
 		}
 		return nil
 	})
@@ -176,15 +177,16 @@ func TestRunsAreForgotten(t *testing.T) {
 	if err != nil || len(messages) != 4 {
 		t.Errorf("%d messages in the store, %v", len(messages), err)
 	}
-	if got := strings.Count(s.log.text(), "run forgotten"); got != 2 {
+	if got := strings.Count(s.log.text(), "run dropped"); got != 2 {
 		t.Errorf("%d runs were reported:\n%s", got, s.log.text())
 	}
-	if got := strings.Count(s.log.text(), "session forgotten"); got != 3 {
+	if got := strings.Count(s.log.text(), "session dropped"); got != 3 {
 		t.Errorf("%d sessions were reported:\n%s", got, s.log.text())
 	}
 }
 
-// The session that goes is the one that was used longest ago, not the oldest.
+// TestUsedSessionsStay checks that the least recently used session is removed, and not the oldest
+// one.
 func TestUsedSessionsStay(t *testing.T) {
 	s := newStage(t, &acp.Options{Limits: acp.Limits{Sessions: 2}})
 	c := s.local()
@@ -210,7 +212,8 @@ func TestRunsAreForgottenByBytes(t *testing.T) {
 		t.Errorf("the first: %v", err)
 	}
 	must(t)(c.Status(t.Context(), second.ID))
-	big := must(t)(c.Run(t.Context(), ask("echo", strings.Repeat("x", 40_000)))) // one alone always stays
+	// a single one is never removed
+	big := must(t)(c.Run(t.Context(), ask("echo", strings.Repeat("x", 40_000))))
 	must(t)(c.Status(t.Context(), big.ID))
 }
 
@@ -228,7 +231,7 @@ func TestTooManyAtOnce(t *testing.T) {
 	job := eventually(t, s.begun)
 	s.release <- struct{}{}
 	_ = job
-	for { // one of the two has ended, whichever it was
+	for { // either of the two has ended
 		if _, err = c.Start(t.Context(), ask("echo", "x")); !errors.Is(err, acp.ErrBusy) {
 			break
 		}
@@ -238,7 +241,8 @@ func TestTooManyAtOnce(t *testing.T) {
 	}
 }
 
-// What waits to be worked on is bounded in bytes too, and gives its place back.
+// TestTooMuchInput checks that the input of active runs is bounded in bytes too, and that ended
+// runs release their share.
 func TestTooMuchInput(t *testing.T) {
 	s := newStage(t, &acp.Options{Limits: acp.Limits{Input: 10_000}})
 	c := s.connect(nil)
@@ -285,7 +289,7 @@ func TestRunsBelongToTheirPrincipals(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The same id is another session for somebody else.
+	// For another principal, the same id is another session.
 	mine := ask("memory", "x")
 	mine.SessionID = uuid1
 	if got := must(t)(c.Run(bob, mine)); got.Text() != "end" {
@@ -302,12 +306,65 @@ func TestRunsBelongToTheirPrincipals(t *testing.T) {
 	if text, err := s.Resource(ada, id); err != nil || !strings.Contains(string(text), "secret") {
 		t.Errorf("resource: %s, %v", text, err)
 	}
-	// What one principal does makes no other forget.
+	// The runs of one principal do not displace those of another.
 	for range 5 {
 		must(t)(c.Run(bob, ask("echo", "x")))
 	}
 	must(t)(c.Status(ada, run.ID))
-	if strings.Count(s.log.text(), "run forgotten") != 4 {
+	if strings.Count(s.log.text(), "run dropped") != 4 {
 		t.Errorf("%s", s.log.text())
 	}
 }
+
+// TestBytesOfSessionsAreBounded checks that long inputs, states and outputs of sessions cannot fill
+// the store, also after a restart: the sessions that were used least recently make room.
+func TestBytesOfSessionsAreBounded(t *testing.T) {
+	const most = 1 << 20
+	kept := store.NewMemory(store.Limits{Bytes: 4 * most})
+	limits := acp.Limits{SessionBytes: most, Bytes: most}
+	long := strings.Repeat("x", 100<<10)
+	first := ""
+	for start := range 2 {
+		s := newStage(t, &acp.Options{Limits: limits, Store: kept, Report: func(string, error) {}})
+		c := s.local()
+		for i := range 40 {
+			q := ask("echo", long)
+			if i%2 == 0 {
+				q.Session = &acp.Session{ID: uuidOf(start*100 + i), State: "https://h.example/" + long}
+			}
+			run := must(t)(c.Run(t.Context(), q))
+			if run.Status != acp.RunCompleted {
+				t.Fatalf("start %d, run %d: %s %v", start, i, run.Status, run.Error)
+			}
+			if first == "" {
+				first = run.SessionID
+			}
+		}
+		sessions := int64(0)
+		for _, prefix := range []string{"acp/sessions/", "acp/messages/"} {
+			for after := prefix; ; {
+				page, err := kept.List(t.Context(), prefix, after, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(page) == 0 {
+					break
+				}
+				for _, v := range page {
+					sessions += int64(len(v.Data))
+				}
+				after = page[len(page)-1].Key
+			}
+		}
+		if sessions > most || sessions < most/4 {
+			t.Errorf("start %d: sessions hold %d KiB", start, sessions>>10)
+		}
+		if _, err := c.Session(t.Context(), first); err == nil {
+			t.Error("the first session is still there")
+		}
+		_ = s.Close() // the next one loads what it stored
+	}
+}
+
+// uuidOf returns a UUID with a number in it.
+func uuidOf(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }

@@ -74,7 +74,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// statuses follows a run to its end.
+// statuses follows a run until it ends.
 func statuses(t *testing.T, s *stage, id string) func(func(acp.RunStatus) bool) {
 	return func(yield func(acp.RunStatus) bool) {
 		for {
@@ -86,7 +86,8 @@ func statuses(t *testing.T, s *stage, id string) func(func(acp.RunStatus) bool) 
 	}
 }
 
-// An agent that does not look at its context stays cancelling, and what it says is not taken; twice is as good as once.
+// TestCancelOfAStubbornAgent checks that the run of an agent that ignores its context remains
+// cancelling, that its output is rejected, and that a second cancel changes nothing.
 func TestCancelOfAStubbornAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -117,10 +118,11 @@ func TestCancelOfAStubbornAgent(t *testing.T) {
 	})
 }
 
-// A cancel does not stand in line behind the streams of its own connection, however many there are, and its agent hears of it within 100 ms.
+// TestCancelOvertakesStreams checks that a cancel does not wait for the streams of its own
+// connection, whatever their number, and reaches its agent within 100 ms.
 func TestCancelOvertakesStreams(t *testing.T) {
 	s := newStage(t, nil)
-	const streams = 256 // as many as one conversation may have running
+	const streams = 256 // the maximum number of running requests of one conversation
 	c := s.connect(nil)
 	var all sync.WaitGroup
 	for range streams {
@@ -146,13 +148,14 @@ func TestCancelOvertakesStreams(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("median %v, nine of ten within %v, all within %v", took[streams/2], took[streams*9/10], took[streams-1])
-	if took[streams/2] > 100*time.Millisecond { // a machine with other things to do may hold up some
+	if took[streams/2] > 100*time.Millisecond { // a busy machine may delay some
 		t.Error("agents heard of it later than 100 ms")
 	}
 	all.Wait()
 }
 
-// Whoever cancels, answers, speaks and goes at the same moment: each run ends once, in a way that its events tell.
+// TestRaces cancels, answers, emits and disconnects at the same moment: each run ends once,
+// consistently with its events.
 func TestRaces(t *testing.T) {
 	s := newStage(t, nil)
 	c := s.connect(nil)
@@ -184,7 +187,7 @@ func TestRaces(t *testing.T) {
 	all.Wait()
 }
 
-// A gated store lets an append of a run wait.
+// A gated store blocks an append of a run until it is released.
 type gated struct {
 	store.Store
 	entered, open chan struct{}
@@ -199,7 +202,7 @@ func (g *gated) Append(ctx context.Context, key string, after uint64, events ...
 	return g.Store.Append(ctx, key, after, events...)
 }
 
-// A cancel that comes while an event is being written is not undone by it.
+// TestCancelWhileTheStoreWrites checks that a write in progress does not undo a cancel.
 func TestCancelWhileTheStoreWrites(t *testing.T) {
 	g := &gated{Store: store.NewMemory(acp.StoreLimits()), entered: make(chan struct{}), open: make(chan struct{})}
 	defer g.Close()

@@ -7,47 +7,57 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Link carries the calls of a [Client]. A [*jsonrpc.Conn], the clients of package httprpc and of the module's root are such links, and
-// the REST binding of package acphttp is one. It is safe for concurrent use.
+// A Link sends the calls of a [Client]. A [*jsonrpc.Conn], the clients of package httprpc and of
+// the module's root package, and the REST binding of package acphttp are links. It is safe for
+// concurrent use.
 type Link interface {
-	// Do sends one item and waits, if it is a call, as [jsonrpc.Conn.Do] does. On gets the events of a stream.
+	// Do sends one item and, if it is a call, waits for the response, as [jsonrpc.Conn.Do] does. On
+	// receives the events of a stream.
 	Do(ctx context.Context, item *jsonrpc.Item) error
 
-	// Batch makes all calls, in one round trip where the carrier has that, and leaves what became of each in its item.
+	// Batch makes all calls, in one round trip if the transport supports that, and sets the result
+	// or error of each item.
 	Batch(ctx context.Context, items []jsonrpc.Item) error
 
-	// Close ends the link and all calls on it.
+	// Close closes the link and ends all its calls.
 	Close() error
 }
 
-// ClientOptions tune a [Client]. The zero value is ready for use.
+// ClientOptions configures a [Client]. The zero value is ready to use.
 type ClientOptions struct {
-	// Rejoin is how often a stream that broke is taken up again without an event in between, where it broke. Zero means 5, negative
-	// means never. The wait before is 250 ms, and twice that each time, up to 30 s. A link that is closed is the end.
+	// Rejoin is how often in a row a broken stream is resumed where it broke without receiving an
+	// event. If zero, it is 5; if negative, streams are not resumed. The delay before the first
+	// attempt is 250 ms and doubles with each attempt, up to 30 s. A closed link is not retried.
 	Rejoin int
 
-	// Patience is how long a run may take, in calls that wait for it and whose context has no deadline. Zero means 24 h.
+	// Patience is the timeout of calls that wait for a run, if their context has no deadline. If
+	// zero, it is 24 h.
 	Patience time.Duration
 
-	// Limits of the conversation that [Connect] opens. Events is 65,536 when zero.
+	// Limits of the conversation that [Connect] opens. If zero, Events is 65,536;
+	// EventBytes (8 MiB) bounds them too.
 	Limits jsonrpc.Limits
 
-	// Report gets what nobody else hears, in a conversation that [Connect] opens. Nil drops it.
+	// Report is called with errors that no call returns, in a conversation that [Connect] opens. If
+	// nil, they are dropped.
 	Report func(what string, err error)
 }
 
-// A Client uses the agents of one server, over either binding. What the server refuses is an [*Error]; a run that failed is none, its
-// Status says so. A Client is safe for concurrent use.
+// A Client uses the agents of one server, over either binding. If the server rejects a request, the
+// error is an [*Error]. A failed run is not an error: its Status reports it. A Client is safe for
+// concurrent use.
 type Client struct {
 	link    Link
 	opts    ClientOptions
-	serving sync.WaitGroup // what Connect started
+	serving sync.WaitGroup // started by Connect
 }
 
-// NewClient makes a client on a link, which it owns from then on. It starts nothing.
+// NewClient returns a client on a link. The client owns link from then on. NewClient starts
+// nothing.
 func NewClient(link Link, o *ClientOptions) *Client {
 	if o == nil {
 		o = &ClientOptions{}
@@ -62,7 +72,8 @@ func NewClient(link Link, o *ClientOptions) *Client {
 	return c
 }
 
-// Connect opens a conversation on t, which the client owns from then on. [Client.Close] ends it; ctx does not.
+// Connect opens a conversation on t, which the client owns from then on. [Client.Close] closes it;
+// canceling ctx does not.
 func Connect(ctx context.Context, t jsonrpc.Transport, o *ClientOptions) *Client {
 	conn := jsonrpc.NewConn(t)
 	c := NewClient(conn, o)
@@ -73,14 +84,16 @@ func Connect(ctx context.Context, t jsonrpc.Transport, o *ClientOptions) *Client
 		conn.Limits.Events = maxEvents
 	}
 	conn.Quiet = true
-	c.serving.Go(func() { _ = conn.Serve(context.WithoutCancel(ctx)) }) // its cause shows in every call
+	// every call returns its cause
+	c.serving.Go(func() { _ = conn.Serve(context.WithoutCancel(ctx)) })
 	return c
 }
 
-// maxEvents is how many events of one stream may wait for its caller. More would end the stream, which is then taken up again.
+// maxEvents bounds the events of one stream that wait for the caller. If more arrive, the stream
+// ends and is then resumed.
 const maxEvents = 65_536
 
-// ignoreEvents is for the events of streams that were given up.
+// ignoreEvents handles the events of abandoned streams.
 func ignoreEvents(_ context.Context, req *jsonrpc.Request) (any, error) {
 	if req.Method == NotifyRunEvent {
 		return nil, nil
@@ -88,20 +101,20 @@ func ignoreEvents(_ context.Context, req *jsonrpc.Request) (any, error) {
 	return nil, jsonrpc.ErrMethodNotFound
 }
 
-// Close ends the link. Runs go on.
+// Close closes the link. Runs continue.
 func (c *Client) Close() error {
 	err := c.link.Close()
-	c.serving.Wait()
+	grace.Wait(&c.serving, grace.Time) // the caller's callbacks may not return
 	return err
 }
 
-// call makes one call.
-func (c *Client) call(ctx context.Context, method string, params, result any) error {
-	return c.do(ctx, &jsonrpc.Item{Method: method, Params: params, Result: result})
+// callMethod makes one call.
+func (c *Client) callMethod(ctx context.Context, method string, params, result any) error {
+	return c.doItem(ctx, &jsonrpc.Item{Method: method, Params: params, Result: result})
 }
 
-func (c *Client) do(ctx context.Context, item *jsonrpc.Item) error {
-	raw, err := encode(item.Params)
+func (c *Client) doItem(ctx context.Context, item *jsonrpc.Item) error {
+	raw, err := encodeValue(item.Params)
 	if err != nil {
 		return fmt.Errorf("acp: %s: %w", item.Method, err)
 	}
@@ -114,7 +127,8 @@ func (c *Client) do(ctx context.Context, item *jsonrpc.Item) error {
 	return answered(c.link.Do(ctx, item))
 }
 
-// answered makes what the server said an error of this protocol, and leaves our own errors as they are.
+// answered converts an error from the server to an error of this protocol, and returns our own
+// errors unchanged.
 func answered(err error) error {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
@@ -125,42 +139,46 @@ func answered(err error) error {
 	return err
 }
 
-// Ping asks whether the server is there.
-func (c *Client) Ping(ctx context.Context) error { return c.call(ctx, MethodPing, emptyObject, nil) }
+// Ping checks that the server responds.
+func (c *Client) Ping(ctx context.Context) error {
+	return c.callMethod(ctx, MethodPing, emptyObject, nil)
+}
 
 // Agents returns the manifests of all agents.
 func (c *Client) Agents(ctx context.Context) ([]AgentManifest, error) {
 	return c.ListAgents(ctx, 0, 0)
 }
 
-// ListAgents returns the manifests of up to limit agents, of all for 0, without the first offset. Some servers return all nevertheless.
+// ListAgents returns the manifests of up to limit agents, or of all if limit is 0, and skips the
+// first offset. Some servers return all regardless.
 func (c *Client) ListAgents(ctx context.Context, limit, offset int) ([]AgentManifest, error) {
 	var out AgentsListResponse
-	err := c.call(ctx, MethodAgentsList, ListParams{limit, offset}, &out)
+	err := c.callMethod(ctx, MethodAgentsList, ListParams{limit, offset}, &out)
 	return out.Agents, err
 }
 
 // Agent returns the manifest of one agent.
 func (c *Client) Agent(ctx context.Context, name string) (*AgentManifest, error) {
 	var out AgentManifest
-	if err := c.call(ctx, MethodAgentsGet, NameParams{name}, &out); err != nil {
+	if err := c.callMethod(ctx, MethodAgentsGet, NameParams{name}, &out); err != nil {
 		return nil, err
 	}
 	return &out, nil
 }
 
-// A Capable is what became of one name in [Client.AgentsNamed].
+// A Capable is the result for one name in [Client.AgentsNamed].
 type Capable struct {
 	Manifest AgentManifest
 	Err      error
 }
 
-// AgentsNamed asks about many agents in one round trip: a batch. The answers are in the order of the names.
+// AgentsNamed requests the manifests of several agents in one round trip, as a batch. The results
+// are in the order of the names.
 func (c *Client) AgentsNamed(ctx context.Context, names ...string) ([]Capable, error) {
 	out := make([]Capable, len(names))
 	items := make([]jsonrpc.Item, len(names))
 	for i, name := range names {
-		params, err := encode(NameParams{name})
+		params, err := encodeValue(NameParams{name})
 		if err != nil {
 			return nil, fmt.Errorf("acp: %s: %w", MethodAgentsGet, err)
 		}
@@ -175,52 +193,54 @@ func (c *Client) AgentsNamed(ctx context.Context, names ...string) ([]Capable, e
 	return out, nil
 }
 
-// Run starts a run and waits until it has ended or awaits an answer. When ctx ends, the run goes on.
+// Run starts a run and waits until it has ended or awaits input. If ctx is canceled, the run
+// continues.
 func (c *Client) Run(ctx context.Context, q RunCreateRequest) (*Run, error) {
 	q.Mode = ModeSync
-	return c.run(ctx, MethodRunsCreate, q)
+	return c.callForRun(ctx, MethodRunsCreate, q)
 }
 
-// Start starts a run and returns it as it began.
+// Start starts a run and returns its initial state.
 func (c *Client) Start(ctx context.Context, q RunCreateRequest) (*Run, error) {
 	q.Mode = ModeAsync
-	return c.run(ctx, MethodRunsCreate, q)
+	return c.callForRun(ctx, MethodRunsCreate, q)
 }
 
-// Resume answers a run that is awaiting, and waits until it has ended or awaits another answer.
+// Resume sends the awaited input to a run, and waits until it has ended or awaits input again.
 func (c *Client) Resume(ctx context.Context, id string, a AwaitResume) (*Run, error) {
-	return c.run(ctx, MethodRunsResume, RunResumeRequest{RunID: id, AwaitResume: a, Mode: ModeSync})
+	return c.callForRun(ctx, MethodRunsResume, RunResumeRequest{RunID: id, AwaitResume: a, Mode: ModeSync})
 }
 
-// ResumeLater answers a run that is awaiting, and returns it as it goes on.
+// ResumeLater sends the awaited input to a run, and returns the run as it continues.
 func (c *Client) ResumeLater(ctx context.Context, id string, a AwaitResume) (*Run, error) {
-	return c.run(ctx, MethodRunsResume, RunResumeRequest{RunID: id, AwaitResume: a, Mode: ModeAsync})
+	return c.callForRun(ctx, MethodRunsResume, RunResumeRequest{RunID: id, AwaitResume: a, Mode: ModeAsync})
 }
 
-// Status returns a run as it is now.
+// Status returns the current state of a run.
 func (c *Client) Status(ctx context.Context, id string) (*Run, error) {
-	return c.run(ctx, MethodRunsGet, RunParams{id})
+	return c.callForRun(ctx, MethodRunsGet, RunParams{id})
 }
 
-// Cancel begins to cancel a run, and returns it as cancelling.
+// Cancel starts to cancel a run, and returns it as cancelling.
 func (c *Client) Cancel(ctx context.Context, id string) (*Run, error) {
-	return c.run(ctx, MethodRunsCancel, RunParams{id})
+	return c.callForRun(ctx, MethodRunsCancel, RunParams{id})
 }
 
-func (c *Client) run(ctx context.Context, method string, params any) (*Run, error) {
+func (c *Client) callForRun(ctx context.Context, method string, params any) (*Run, error) {
 	var out Run
-	if err := c.call(ctx, method, params, &out); err != nil {
+	if err := c.callMethod(ctx, method, params, &out); err != nil {
 		return nil, err
 	}
 	return &out, nil
 }
 
-// Events returns what has happened in a run so far, behind the event with the number after, which is 0 for the beginning.
+// Events returns the events of a run so far, after the event with the number after, or from the
+// beginning if after is 0.
 func (c *Client) Events(ctx context.Context, id string, after int64) ([]Event, error) {
 	var out struct {
 		Events []Event `json:"events"`
 	}
-	if err := c.call(ctx, MethodRunsEvents, EventsParams{id, after}, &out); err != nil {
+	if err := c.callMethod(ctx, MethodRunsEvents, EventsParams{id, after}, &out); err != nil {
 		return nil, err
 	}
 	for i := range out.Events {
@@ -232,7 +252,7 @@ func (c *Client) Events(ctx context.Context, id string, after int64) ([]Event, e
 // Session returns a session.
 func (c *Client) Session(ctx context.Context, id string) (*Session, error) {
 	var out Session
-	if err := c.call(ctx, MethodSessionsGet, SessionParams{id}, &out); err != nil {
+	if err := c.callMethod(ctx, MethodSessionsGet, SessionParams{id}, &out); err != nil {
 		return nil, err
 	}
 	return &out, nil

@@ -9,36 +9,40 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Stream starts a run and hands over each of its events as it happens, on the caller's goroutine, until it has ended or awaits an answer;
-// then it returns the run. A stream that breaks is taken up again, without a gap or a double, see ClientOptions.Rejoin. An error of on
-// ends the stream. The run goes on then, as it does when ctx ends.
+// Stream starts a run and calls on with each event as it happens, on the caller's goroutine, until
+// the run has ended or awaits input. Then it returns the run. A broken stream is resumed without
+// missing or repeated events, see ClientOptions.Rejoin. An error from on ends the stream. The run
+// continues in that case, and also if ctx is canceled.
 func (c *Client) Stream(ctx context.Context, q RunCreateRequest, on func(Event) error) (*Run, error) {
 	q.Mode = ModeStream
-	return c.stream(ctx, &streaming{on: on}, MethodRunsCreate, q)
+	return c.streamRun(ctx, &streaming{on: on}, MethodRunsCreate, q)
 }
 
-// ResumeStream answers a run that is awaiting, and hands over what happens from there on, as [Client.Stream] does.
+// ResumeStream sends the awaited input to a run, and calls on with each event from then on, as
+// [Client.Stream] does.
 func (c *Client) ResumeStream(ctx context.Context, id string, a AwaitResume, on func(Event) error) (*Run, error) {
-	return c.stream(ctx, &streaming{on: on, id: id}, MethodRunsResume, RunResumeRequest{RunID: id, AwaitResume: a, Mode: ModeStream})
+	return c.streamRun(ctx, &streaming{on: on, id: id}, MethodRunsResume, RunResumeRequest{RunID: id, AwaitResume: a, Mode: ModeStream})
 }
 
-// Subscribe hands over what happens, or has happened, in a run behind the event with the number after, as [Client.Stream] does. 0 is
-// from the beginning, -1 from now on. Over REST this is an extension of ours; a server that does not have it is asked again and again.
+// Subscribe calls on with the past and future events of a run after the event with the number
+// after, as [Client.Stream] does. If after is 0, it begins with the first event; if -1, with the
+// next one. Over REST this is our extension; on a server without it, each attempt fails and is
+// repeated.
 func (c *Client) Subscribe(ctx context.Context, id string, after int64, on func(Event) error) (*Run, error) {
-	return c.stream(ctx, &streaming{on: on, id: id, last: after}, MethodRunsSubscribe, EventsParams{id, after})
+	return c.streamRun(ctx, &streaming{on: on, id: id, last: after}, MethodRunsSubscribe, EventsParams{id, after})
 }
 
-// A streaming is one stream, over all calls that it takes.
+// A streaming is one stream, across all calls that it needs.
 type streaming struct {
 	on      func(Event) error
 	id      string
-	last    int64 // number of the last event that on has had
-	moved   bool  // there were events since the last try
-	refused error // by on
+	last    int64 // number of the last event passed to on
+	moved   bool  // events have arrived since the last attempt
+	refused error // the error that on returned
 }
 
-// take is called with each notification.
-func (t *streaming) take(req *jsonrpc.Request) error {
+// applyNotification is called with each notification.
+func (t *streaming) applyNotification(req *jsonrpc.Request) error {
 	if req.Method != NotifyRunEvent || t.refused != nil {
 		return t.refused
 	}
@@ -61,13 +65,13 @@ func (t *streaming) take(req *jsonrpc.Request) error {
 	return t.refused
 }
 
-// stream makes a call with events, and takes it up again when it breaks.
-func (c *Client) stream(ctx context.Context, t *streaming, method string, params any) (*Run, error) {
+// streamRun makes a call with events, and resumes it if it breaks.
+func (c *Client) streamRun(ctx context.Context, t *streaming, method string, params any) (*Run, error) {
 	wait := firstWait
 	for tries := 0; ; tries++ {
 		var out Run
-		err := c.do(ctx, &jsonrpc.Item{Method: method, Params: params, Result: &out, On: t.take})
-		if t.refused != nil { // also when the answer was there before it
+		err := c.doItem(ctx, &jsonrpc.Item{Method: method, Params: params, Result: &out, On: t.applyNotification})
+		if t.refused != nil { // also if the response arrived before it
 			return nil, t.refused
 		}
 		if err == nil {
@@ -92,7 +96,8 @@ const (
 	lastWait  = 30 * time.Second
 )
 
-// canRejoin reports whether the stream broke on the way, and the way may be open again.
+// canRejoin reports whether the stream broke because of a transport error, so that it can be
+// resumed.
 func canRejoin(ctx context.Context, err error) bool {
 	_, said := errors.AsType[*Error](err)
 	return !said && ctx.Err() == nil && !errors.Is(err, jsonrpc.ErrClosed) && !errors.Is(err, jsonrpc.ErrTooLarge)

@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// An ErrorCode is one of the three that the protocol has.
+// An ErrorCode is one of the three error codes of the protocol.
 type ErrorCode string
 
 // The codes (ACP 0.2.0, components/schemas/Error).
@@ -21,34 +21,36 @@ const (
 // Codes of errors in the JSON-RPC binding.
 const (
 	RPCNotFound    = -32001 // no such agent, run or session
-	RPCOver        = -32002 // the run is over, or as good as
-	RPCNotAwaiting = -32010 // the run does not wait for an answer of this type
-	RPCNotKept     = -32011 // the events are not kept any more
+	RPCOver        = -32002 // the run is over, or will be
+	RPCNotAwaiting = -32010 // the run does not await input of this type
+	RPCNotKept     = -32011 // the events are no longer stored
 )
 
-// The kinds of what can be wrong with a request, for [errors.Is]. They are the same in both bindings, at both ends.
+// The kinds of request errors, for [errors.Is]. They are the same in both bindings, for server and
+// client.
 var (
 	ErrNotFound    = errors.New("acp: not found")
 	ErrInvalid     = errors.New("acp: invalid input")
-	ErrMismatch    = errors.New("acp: two ids of one session differ") // is also ErrInvalid
-	ErrOver        = errors.New("acp: the run is over")
-	ErrNotAwaiting = errors.New("acp: the run does not wait for this")
-	ErrNotKept     = errors.New("acp: the events are not kept any more")
-	ErrServer      = errors.New("acp: the server cannot do it")
-	ErrBusy        = errors.New("acp: the server has too much to do") // is also ErrServer
+	ErrMismatch    = errors.New("acp: session_id and session.id differ") // is also ErrInvalid
+	ErrOver        = errors.New("acp: the run has ended")
+	ErrNotAwaiting = errors.New("acp: the run is not waiting for this")
+	ErrNotKept     = errors.New("acp: the events are no longer stored")
+	ErrServer      = errors.New("acp: not supported by the server")
+	ErrBusy        = errors.New("acp: the server is overloaded") // is also ErrServer
 )
 
-// What happens to the run of a [Job].
+// Reasons why the run of a [Job] is stopped, or refuses further output.
 var (
 	ErrCancelled  = errors.New("acp: the run was cancelled")
-	ErrUnanswered = errors.New("acp: nobody has answered in time")
-	ErrTooLarge   = errors.New("acp: more than a run may say")
+	ErrUnanswered = errors.New("acp: no answer in time")
+	ErrTooLarge   = errors.New("acp: the output of the run exceeds its limit")
 	ErrShutdown   = errors.New("acp: the server has stopped")
 )
 
-// An Error is the error object of the protocol: in a failed [Run], in an [Event], or as the answer to a request. An agent returns one to say
-// in its own words why it failed. Out of a [Client]'s call it is always what the server said, and errors.As finds the
-// [*jsonrpc.Error] behind it.
+// An Error is the error object of the protocol: in a failed [Run], in an [Event], or as the
+// response to a request. An agent returns one to report its failure with its own text. From a
+// [Client]'s call it is always the error that the server sent, and errors.As finds the underlying
+// [*jsonrpc.Error].
 type Error struct {
 	Code    ErrorCode   `json:"code"`
 	Message string      `json:"message"`
@@ -56,11 +58,11 @@ type Error struct {
 
 	Extra Extra `json:",embed"`
 
-	kind error // of a refused request
+	kind error // of a rejected request
 	rpc  *jsonrpc.Error
 }
 
-// Errorf makes an Error with the code server_error, for agents. Its text goes out.
+// Errorf returns an Error with the code server_error, for agents. Its text is sent to the caller.
 func Errorf(format string, args ...any) *Error {
 	return &Error{Code: CodeServerError, Message: fmt.Sprintf(format, args...)}
 }
@@ -68,13 +70,13 @@ func Errorf(format string, args ...any) *Error {
 // Error returns code and message.
 func (e *Error) Error() string { return fmt.Sprintf("acp: %s: %s", e.Code, e.Message) }
 
-// Is reports whether target is the kind of the error.
+// Is reports whether target is the kind of e.
 func (e *Error) Is(target error) bool {
 	kind := e.Kind()
 	return kind == target || kind == ErrMismatch && target == ErrInvalid || kind == ErrBusy && target == ErrServer
 }
 
-// Unwrap returns what the server answered in the JSON-RPC binding, if there is such a thing.
+// Unwrap returns the error of the JSON-RPC binding that e was received as, if any.
 func (e *Error) Unwrap() error {
 	if e.rpc == nil {
 		return nil
@@ -82,7 +84,8 @@ func (e *Error) Unwrap() error {
 	return e.rpc
 }
 
-// Kind returns which of the kinds the error is: what the request was refused for, else what its code says.
+// Kind returns the kind of e: the reason for which the request was rejected, or the kind that
+// matches its code.
 func (e *Error) Kind() error {
 	if e.kind != nil {
 		return e.kind
@@ -96,19 +99,19 @@ func (e *Error) Kind() error {
 	return ErrServer
 }
 
-func refuse(kind error, code ErrorCode, format string, args ...any) *Error {
+func newRefusal(kind error, code ErrorCode, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), kind: kind}
 }
 
 func notFound(what string) *Error {
-	return refuse(ErrNotFound, CodeNotFound, "There is no such %s.", what)
+	return newRefusal(ErrNotFound, CodeNotFound, "The %s was not found.", what)
 }
 
 func invalid(format string, args ...any) *Error {
-	return refuse(ErrInvalid, CodeInvalidInput, format, args...)
+	return newRefusal(ErrInvalid, CodeInvalidInput, format, args...)
 }
 
-// RPC returns the error as the JSON-RPC binding answers it: the object itself is in data.
+// RPC returns the error in the form of the JSON-RPC binding: data holds the error object.
 func (e *Error) RPC() *jsonrpc.Error {
 	if e.rpc != nil {
 		return e.rpc
@@ -131,7 +134,8 @@ func (e *Error) RPC() *jsonrpc.Error {
 	return out.WithData(e)
 }
 
-// ErrorOf returns what a JSON-RPC error says in the terms of this protocol. It is for carriers: errors of a [Client] are such already.
+// ErrorOf converts a JSON-RPC error to an error of this protocol. It is for transports: errors of a
+// [Client] are converted already.
 func ErrorOf(e *jsonrpc.Error) *Error {
 	out := &Error{}
 	if e.Data == nil || !isObject(e.Data) || e.Data.Decode(out) != nil || out.Code == "" {
@@ -158,14 +162,15 @@ func ErrorOf(e *jsonrpc.Error) *Error {
 	return out
 }
 
-// stored returns what may be said about an error of the store; other errors stay as they are.
+// stored converts an error of the store to one that may be sent; other errors are returned
+// unchanged.
 func stored(err error) error {
 	if fault, ok := errors.AsType[*store.Fault](err); ok {
 		_, message, data := fault.Public()
 		return &Error{Code: CodeServerError, Message: message, Data: data}
 	}
 	if errors.Is(err, store.ErrLimit) {
-		return refuse(ErrBusy, CodeServerError, "The storage has no more room.")
+		return newRefusal(ErrBusy, CodeServerError, "The storage has no more room.")
 	}
 	return err
 }

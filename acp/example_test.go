@@ -13,7 +13,7 @@ func Example() {
 	s := acp.NewServer(nil)
 	defer s.Close()
 	s.Add(acp.Agent{
-		Manifest: acp.AgentManifest{Name: "echo", Description: "Says what you said."},
+		Manifest: acp.AgentManifest{Name: "echo", Description: "Repeats your message."},
 		Run:      func(ctx context.Context, j *acp.Job) error { return j.Say(ctx, j.Text()) },
 	})
 
@@ -27,7 +27,8 @@ func Example() {
 	// Output: completed Howdy!
 }
 
-// A run that asks is awaiting until somebody answers. Its events come over a pipe here; any transport does.
+// A run that asks a question is awaiting until it gets an answer. Its events are sent over a pipe
+// here; any transport works.
 func ExampleClient_Stream() {
 	s := acp.NewServer(nil)
 	defer s.Close()

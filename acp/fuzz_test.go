@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// wireSeeds are requests and events as SDKs and this package write them.
+// wireSeeds holds requests and events as written by SDKs and by this package.
 var wireSeeds = []string{
 	`{"agent_name":"echo","input":[{"role":"user","parts":[{"content_type":"text/plain","content":"Howdy!","content_encoding":"plain"}],"created_at":"2026-11-20T14:39:17.123Z","completed_at":"2026-11-20T14:39:17.123Z"}],"mode":"sync"}`,
 	`{"agent_name":"echo","input":[{"parts":[{"content_type":"text/plain","content":"x","name":null,"content_url":null,"metadata":null}],"role":"agent/a","created_at":null,"completed_at":null}],"mode":"stream","session_id":"5f1ffb71-29a6-4b8c-8ae1-2d2a37a35f20","session":{"id":"5f1ffb71-29a6-4b8c-8ae1-2d2a37a35f20","history":["https://a.example/1"],"state":null}}`,
@@ -24,7 +24,8 @@ var wireSeeds = []string{
 	`[]`, `{"agent_name":1}`, "\xff", `{"input":[{"parts":[{}]}]}`,
 }
 
-// What is read and written again reads the same, and unknown members are still there.
+// FuzzParse checks that decoded values are equal after encoding and decoding them again, including
+// unknown members.
 func FuzzParse(f *testing.F) {
 	for _, seed := range wireSeeds {
 		f.Add([]byte(seed))
@@ -38,7 +39,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// again writes what was read, reads that, and writes it: the two texts are the same.
+// again encodes the first value, decodes the text, and encodes the result: both texts must be
+// equal.
 func again(t *testing.T, text []byte, first, second any) {
 	t.Helper()
 	if acp.Parse(text, first) != nil {
@@ -46,7 +48,7 @@ func again(t *testing.T, text []byte, first, second any) {
 	}
 	one := textOf(first)
 	if one == nil {
-		return // a text with invalid escapes cannot be written
+		return // a text with invalid escapes cannot be encoded
 	}
 	if err := acp.Parse(one, second); err != nil {
 		t.Fatalf("%T: %s was written as %s, which does not read: %v", first, text, one, err)
@@ -66,7 +68,8 @@ func textOf(v any) []byte {
 	return params
 }
 
-// Whatever the params of whatever method: there is an answer, and it has an error object of the protocol if it is an error.
+// FuzzMethods checks that any params of any method get a response, and that errors have an error
+// object of the protocol.
 func FuzzMethods(f *testing.F) {
 	methods := []string{acp.MethodPing, acp.MethodAgentsList, acp.MethodAgentsGet, acp.MethodRunsCreate, acp.MethodRunsGet, acp.MethodRunsResume,
 		acp.MethodRunsCancel, acp.MethodRunsEvents, acp.MethodRunsSubscribe, acp.MethodSessionsGet}
@@ -104,7 +107,7 @@ func FuzzMethods(f *testing.F) {
 	})
 }
 
-// nowhere takes events.
+// nowhere accepts and discards events.
 type nowhere struct{}
 
 func (nowhere) Send(context.Context, []byte) error { return nil }

@@ -15,7 +15,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// A journal keeps what a server reports.
+// A journal stores the reports of a server.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -33,17 +33,17 @@ func (j *journal) text() string {
 	return strings.Join(j.lines, "\n")
 }
 
-// A stage holds agents that do what tests tell them.
+// A stage is a server with agents that tests control.
 type stage struct {
 	*acp.Server
 	t       testing.TB
 	log     journal
 	begun   chan *acp.Job // one for each run of "wait"
-	ended   chan error    // why its context ended
-	release chan struct{} // lets one run of "wait" go on
+	ended   chan error    // the cause of its context
+	release chan struct{} // lets one run of "wait" continue
 }
 
-// newStage makes a server with agents. It is closed with the test.
+// newStage returns a server with agents. It is closed with the test.
 func newStage(t testing.TB, o *acp.Options) *stage {
 	t.Helper()
 	if o == nil {
@@ -105,14 +105,14 @@ func (s *stage) add(name string, run func(context.Context, *acp.Job) error) {
 	s.Add(acp.Agent{Manifest: acp.AgentManifest{Name: name, Description: "For tests."}, Run: run})
 }
 
-// local makes a client in this process.
+// local returns a client in the same process.
 func (s *stage) local() *acp.Client {
 	c := acp.Local(s.Server, nil)
 	s.t.Cleanup(func() { c.Close() })
 	return c
 }
 
-// connect makes a client over a pipe.
+// connect returns a client over a pipe.
 func (s *stage) connect(o *acp.ClientOptions) *acp.Client {
 	s.t.Helper()
 	c := acp.Connect(s.t.Context(), s.pipe(), o)
@@ -141,7 +141,7 @@ func ask(agent, text string) acp.RunCreateRequest {
 	return acp.RunCreateRequest{AgentName: agent, Input: acp.Ask(text)}
 }
 
-// eventually waits for a value on c.
+// eventually receives a value from c, with a timeout.
 func eventually[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {
@@ -153,7 +153,8 @@ func eventually[T any](t testing.TB, c <-chan T) T {
 	}
 }
 
-// record collects the events of a stream, and holds each against the schema.
+// record returns a function that collects the events of a stream, and validates each against the
+// schema.
 func record(t testing.TB, into *[]acp.Event) func(acp.Event) error {
 	return func(e acp.Event) error {
 		text, err := jsonrpc.AppendRequest(nil, jsonrpc.Version2, jsonrpc.ID{}, "x", e)
@@ -174,7 +175,7 @@ func typesOf(events []acp.Event) string {
 	return strings.Join(names, " ")
 }
 
-// must returns a run, and fails the test if there is none.
+// must returns a function that returns a run, and fails the test on an error.
 func must(t testing.TB) func(*acp.Run, error) *acp.Run {
 	return func(run *acp.Run, err error) *acp.Run {
 		t.Helper()
@@ -185,7 +186,7 @@ func must(t testing.TB) func(*acp.Run, error) *acp.Run {
 	}
 }
 
-// settle waits until a run has ended or awaits an answer.
+// settle waits until a run has ended or awaits input.
 func (s *stage) settle(id string) acp.Run {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)

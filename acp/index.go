@@ -8,35 +8,37 @@ import (
 	"sync"
 )
 
-// nobody owns what callers without names make.
-const nobody = "-"
+// anonymousOwner owns the runs and sessions of callers without a principal.
+const anonymousOwner = "-"
 
-// ownerOf is a name in the form it has in keys: names may be long, and have slashes in them.
+// ownerOf returns a principal in the form used in keys: a principal may be long and contain
+// slashes.
 func ownerOf(principal string) string {
 	if principal == "" {
-		return nobody
+		return anonymousOwner
 	}
 	sum := sha256.Sum256([]byte(principal))
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// An index knows which runs and sessions there are, in memory, and decides which of them go when there are too many. What it decides
-// to forget, its caller removes from the store.
+// An index lists the runs and sessions in memory, and selects those to remove when there are too
+// many. Its caller removes them from the store.
 type index struct {
 	limits Limits
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	runs     map[string]*entry
 	active   int                    // runs that have not ended
 	input    int                    // bytes of their input
-	waiting  int                    // of these, those that await an answer
-	ended    *list.List             // *entry, in the order they ended
-	bytes    int64                  // of those
+	waiting  int                    // of these, those that await input
+	ended    *list.List             // *entry, in the order in which they ended
+	bytes    int64                  // bytes of the ended runs
 	sessions map[string]*sessionUse // by owner and id
-	used     *list.List             // *sessionUse, the longest unused first
+	held     int64                  // bytes of the sessions
+	used     *list.List             // *sessionUse, least recently used first
 	owners   map[string]*holding
 	closed   bool
-	changed  chan struct{} // closed when active or waiting changes; nil while nobody waits
+	changed  chan struct{} // closed when active or waiting changes; nil while no goroutine waits
 }
 
 // An entry is one run.
@@ -45,9 +47,9 @@ type entry struct {
 	input              int // bytes
 
 	// guarded by the mutex of the index
-	live  *run          // nil when all that is to be known is in the store
-	place *list.Element // among the ended ones
-	mine  *list.Element // among the owner's ended ones
+	live  *run          // nil once the complete run is in the store
+	place *list.Element // in the list of ended runs
+	mine  *list.Element // in the owner's list of ended runs
 	bytes int64
 }
 
@@ -55,25 +57,27 @@ type entry struct {
 type sessionUse struct {
 	id, owner string
 
-	live  int // runs in it that have not ended
+	live  int   // runs in it that have not ended
+	bytes int64 // of it and its messages in the store
 	place *list.Element
 	mine  *list.Element
 }
 
-// A holding is what one principal has.
+// A holding is the runs and sessions of one principal.
 type holding struct {
 	runs     int
 	ended    *list.List // *entry
 	sessions *list.List // *sessionUse
+	held     int64      // bytes of these sessions
 }
 
-func (x *index) init(l Limits) {
+func (x *index) initIndex(l Limits) {
 	x.limits = l
 	x.runs, x.sessions, x.owners = map[string]*entry{}, map[string]*sessionUse{}, map[string]*holding{}
 	x.ended, x.used = list.New(), list.New()
 }
 
-// forgotten is what the index has let go.
+// forgotten lists what the index has removed.
 type forgotten struct {
 	runs     []*entry
 	sessions []*sessionUse
@@ -94,20 +98,20 @@ func (x *index) leaveLocked(owner string, h *holding) {
 	}
 }
 
-// begin takes in a run that starts now, and what has to go for it.
-func (x *index) begin(e *entry) (gone forgotten, err error) {
+// addRun adds a starting run, and returns what was removed for it.
+func (x *index) addRun(e *entry) (gone forgotten, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
-		return gone, refuse(ErrBusy, CodeServerError, "The server is shutting down.")
+		return gone, newRefusal(ErrBusy, CodeServerError, "The server is shutting down.")
 	}
 	h := x.holdingLocked(e.owner)
-	owned := e.owner != nobody && h.runs-h.ended.Len() >= x.limits.Owned
+	owned := e.owner != anonymousOwner && h.runs-h.ended.Len() >= x.limits.Owned
 	switch {
 	case x.active >= x.limits.Active, owned, x.active >= x.limits.Runs:
-		err = refuse(ErrBusy, CodeServerError, "Too many runs are under way.")
+		err = newRefusal(ErrBusy, CodeServerError, "Too many runs are active.")
 	case x.input+e.input > x.limits.Input:
-		err = refuse(ErrBusy, CodeServerError, "The input of the runs that are under way leaves no room.")
+		err = newRefusal(ErrBusy, CodeServerError, "The input of the active runs leaves no room.")
 	}
 	if err != nil {
 		x.leaveLocked(e.owner, h)
@@ -116,18 +120,18 @@ func (x *index) begin(e *entry) (gone forgotten, err error) {
 	use := x.sessionLocked(e.owner, e.session, &gone)
 	if use == nil {
 		x.leaveLocked(e.owner, h)
-		return gone, refuse(ErrBusy, CodeServerError, "Too many sessions are in use.")
+		return gone, newRefusal(ErrBusy, CodeServerError, "Too many sessions are in use.")
 	}
 	use.live++
 	x.active++
 	x.input += e.input
 	x.runs[e.id] = e
-	h = x.holdingLocked(e.owner) // it may have become empty, and gone, meanwhile
+	h = x.holdingLocked(e.owner) // it may have become empty and been removed meanwhile
 	h.runs++
 	for len(x.runs) > x.limits.Runs {
 		x.forgetLocked(x.ended.Front().Value.(*entry), &gone)
 	}
-	if e.owner != nobody {
+	if e.owner != anonymousOwner {
 		for h.runs > x.limits.Owned {
 			x.forgetLocked(h.ended.Front().Value.(*entry), &gone)
 		}
@@ -136,7 +140,7 @@ func (x *index) begin(e *entry) (gone forgotten, err error) {
 	return gone, nil
 }
 
-// sessionLocked finds a session or takes in a new one; nil if there is no room for it.
+// sessionLocked returns a session, or adds a new one; nil if there is no room for it.
 func (x *index) sessionLocked(owner, id string, gone *forgotten) *sessionUse {
 	key := owner + "/" + id
 	if use := x.sessions[key]; use != nil {
@@ -145,20 +149,20 @@ func (x *index) sessionLocked(owner, id string, gone *forgotten) *sessionUse {
 		return use
 	}
 	h := x.holdingLocked(owner)
-	if owner != nobody && h.sessions.Len() >= x.limits.Owned && !x.forgetUnusedLocked(h.sessions, gone) {
+	if owner != anonymousOwner && h.sessions.Len() >= x.limits.Owned && !x.forgetUnusedLocked(h.sessions, gone) {
 		return nil
 	}
 	if x.used.Len() >= x.limits.Sessions && !x.forgetUnusedLocked(x.used, gone) {
 		return nil
 	}
-	h = x.holdingLocked(owner) // it may have become empty, and gone
+	h = x.holdingLocked(owner) // it may have become empty and been removed
 	use := &sessionUse{id: id, owner: owner}
 	use.place, use.mine = x.used.PushBack(use), h.sessions.PushBack(use)
 	x.sessions[key] = use
 	return use
 }
 
-// forgetUnusedLocked lets the session go that was used longest ago, of those without a run.
+// forgetUnusedLocked removes the least recently used session without an active run.
 func (x *index) forgetUnusedLocked(all *list.List, gone *forgotten) bool {
 	for at := all.Front(); at != nil; at = at.Next() {
 		use := at.Value.(*sessionUse)
@@ -166,6 +170,7 @@ func (x *index) forgetUnusedLocked(all *list.List, gone *forgotten) bool {
 			continue
 		}
 		h := x.holdingLocked(use.owner)
+		x.weighLocked(use, h, -use.bytes)
 		x.used.Remove(use.place)
 		h.sessions.Remove(use.mine)
 		delete(x.sessions, use.owner+"/"+use.id)
@@ -174,6 +179,46 @@ func (x *index) forgetUnusedLocked(all *list.List, gone *forgotten) bool {
 		return true
 	}
 	return false
+}
+
+// weighLocked adds bytes to those that a session holds.
+func (x *index) weighLocked(use *sessionUse, h *holding, by int64) {
+	use.bytes += by
+	h.held += by
+	x.held += by
+}
+
+// growSession adds bytes to those that a session holds, and returns what was removed for them. The
+// error is ErrBusy if there is no room.
+func (x *index) growSession(owner, id string, by int64) (gone forgotten, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	use := x.sessions[owner+"/"+id]
+	if use == nil {
+		return gone, nil
+	}
+	use.live++ // it is not removed to make room for itself
+	defer func() { use.live-- }()
+	h := x.holdingLocked(owner)
+	x.weighLocked(use, h, by)
+	for by > 0 && x.held > x.limits.SessionBytes {
+		own := owner != anonymousOwner && h.held > x.limits.SessionBytes/4 && x.forgetUnusedLocked(h.sessions, &gone)
+		if !own && !x.forgetUnusedLocked(x.used, &gone) {
+			x.weighLocked(use, h, -by)
+			return gone, newRefusal(ErrBusy, CodeServerError, "The stored sessions leave no room.")
+		}
+	}
+	return gone, nil
+}
+
+// sessionBytes returns the bytes that a session holds.
+func (x *index) sessionBytes(owner, id string) int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if use := x.sessions[owner+"/"+id]; use != nil {
+		return use.bytes
+	}
+	return 0
 }
 
 func (x *index) forgetLocked(e *entry, gone *forgotten) {
@@ -187,8 +232,9 @@ func (x *index) forgetLocked(e *entry, gone *forgotten) {
 	gone.runs = append(gone.runs, e)
 }
 
-// end notes that a run has ended, with so many bytes in the store. kept tells that the store has it all.
-func (x *index) end(e *entry, bytes int64, kept bool) (gone forgotten) {
+// endRun records that a run has ended, with its bytes in the store. kept reports that the store has
+// the complete run.
+func (x *index) endRun(e *entry, bytes int64, kept bool) (gone forgotten) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if kept {
@@ -207,8 +253,8 @@ func (x *index) end(e *entry, bytes int64, kept bool) (gone forgotten) {
 	return gone
 }
 
-// drop takes a run back whose first event could not be written.
-func (x *index) drop(e *entry) {
+// dropEntry removes a run whose first event could not be written.
+func (x *index) dropEntry(e *entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.runs, e.id)
@@ -229,12 +275,12 @@ func (x *index) endedLocked(e *entry, bytes int64) {
 	e.place, e.mine = x.ended.PushBack(e), x.holdingLocked(e.owner).ended.PushBack(e)
 }
 
-// found takes in a run that the store has from before.
+// found adds a run that the store has from an earlier process.
 func (x *index) found(e *entry, bytes int64) (gone forgotten) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.runs[e.id] != nil {
-		return gone // from an earlier try
+		return gone // from an earlier attempt
 	}
 	x.runs[e.id] = e
 	x.holdingLocked(e.owner).runs++
@@ -245,15 +291,20 @@ func (x *index) found(e *entry, bytes int64) (gone forgotten) {
 	return gone
 }
 
-// foundSession takes in a session that the store has from before.
-func (x *index) foundSession(owner, id string) (gone forgotten) {
+// foundSession adds a session that the store has from an earlier process.
+func (x *index) foundSession(owner, id string, bytes int64) (gone forgotten) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.sessionLocked(owner, id, &gone)
+	known := x.sessions[owner+"/"+id] != nil // from an earlier attempt
+	if use := x.sessionLocked(owner, id, &gone); use != nil && !known {
+		x.weighLocked(use, x.holdingLocked(owner), bytes)
+		for x.held > x.limits.SessionBytes && x.used.Len() > 1 && x.forgetUnusedLocked(x.used, &gone) {
+		}
+	}
 	return gone
 }
 
-// awaits notes that one run more, or less, awaits an answer.
+// awaits changes the number of runs that await input.
 func (x *index) awaits(by int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -268,8 +319,8 @@ func (x *index) noteLocked() {
 	}
 }
 
-// run returns a run of owner, and its live part unless it has ended.
-func (x *index) run(owner, id string) (*entry, *run) {
+// liveRun returns a run of owner, and its live part unless the run has ended.
+func (x *index) liveRun(owner, id string) (*entry, *run) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.runs[id]
@@ -279,20 +330,20 @@ func (x *index) run(owner, id string) (*entry, *run) {
 	return e, e.live
 }
 
-// knows reports whether there is such a session.
-func (x *index) knows(owner, id string) bool {
+// contains reports whether the session exists.
+func (x *index) contains(owner, id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.sessions[owner+"/"+id] != nil
 }
 
-func (x *index) close() {
+func (x *index) closeIndex() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
 }
 
-// idle waits until no run is under way; with asking, those that await an answer do not count.
+// idle waits until no run is active. If asking is true, runs that await input do not count.
 func (x *index) idle(ctx context.Context, asking bool) error {
 	for {
 		x.mu.Lock()

@@ -13,14 +13,15 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// A loader sees to it that what the store has from before is taken up once, before anything else.
+// A loader ensures that the data of earlier processes in the store is loaded once, before anything
+// else.
 type loader struct {
 	done atomic.Bool
-	turn chan struct{} // of one
+	turn chan struct{} // capacity one
 }
 
-// Load takes up what Options.Store has from before: runs that were under way have failed. Whatever is asked first does it otherwise, and
-// waits for it.
+// Load loads the data of earlier processes from Options.Store. Runs that were active then have
+// failed. If Load is not called, the first request calls it and waits for it.
 func (s *Server) Load(ctx context.Context) error {
 	if s.loads.done.Load() {
 		return nil
@@ -44,14 +45,15 @@ func (s *Server) Load(ctx context.Context) error {
 	return nil
 }
 
-// A survivor is a run that the store has from before.
+// A survivor is a run of an earlier process in the store.
 type survivor struct {
 	entry *entry
 	bytes int64
 	at    time.Time
 }
 
-// loadRuns finds all runs, ends those that were under way, and takes them in, those that ended first at first.
+// loadRuns finds all runs, ends those that were active, and adds them in the order in which they
+// ended.
 func (s *Server) loadRuns(ctx context.Context) error {
 	var all []survivor
 	for after := runsPrefix; ; {
@@ -75,16 +77,16 @@ func (s *Server) loadRuns(ctx context.Context) error {
 	}
 	slices.SortStableFunc(all, func(a, b survivor) int { return a.at.Compare(b.at) })
 	for _, one := range all {
-		s.forget(ctx, s.index.found(one.entry, one.bytes))
+		s.forgetRun(ctx, s.index.found(one.entry, one.bytes))
 	}
 	return nil
 }
 
-// survivor looks at one run; nil means that nothing can be made of it.
+// survivor reads one run; nil means that it cannot be restored.
 func (s *Server) survivor(ctx context.Context, head store.Head) (*survivor, error) {
 	owner, id, ok := strings.Cut(strings.TrimPrefix(head.Key, runsPrefix), "/")
 	if !ok || !isUUID(id) || head.Last == 0 {
-		s.report("store", fmt.Errorf("acp: %s is no run", head.Key))
+		s.report(jsonrpc.ReportStore, fmt.Errorf("acp: %s is not a run", head.Key))
 		return nil, nil
 	}
 	run, output, err := s.readRun(ctx, head)
@@ -92,14 +94,14 @@ func (s *Server) survivor(ctx context.Context, head store.Head) (*survivor, erro
 		return nil, err
 	}
 	if run == nil {
-		s.report("store", fmt.Errorf("acp: %s does not begin like a run", head.Key))
+		s.report(jsonrpc.ReportStore, fmt.Errorf("acp: %s does not start like a run", head.Key))
 		return nil, nil
 	}
 	if !run.Status.Terminal() {
-		run.Status, run.AwaitRequest, run.FinishedAt, run.Output = RunFailed, nil, now(), output
+		run.Status, run.AwaitRequest, run.FinishedAt, run.Output = RunFailed, nil, timestamp(), output
 		run.Error = Errorf("The server was stopped during the run.")
 		last := Event{Type: EventRunFailed, Run: run}
-		text, err := last.text()
+		text, err := last.encodeText()
 		if err != nil {
 			return nil, err
 		}
@@ -107,12 +109,13 @@ func (s *Server) survivor(ctx context.Context, head store.Head) (*survivor, erro
 			return nil, err
 		}
 		head.Bytes += int64(len(text))
-		s.report("run cut off", fmt.Errorf("acp: %s", head.Key))
+		s.report(ReportRunCutOff, fmt.Errorf("acp: %s", head.Key))
 	}
 	return &survivor{entry: &entry{id: id, owner: owner, session: run.SessionID}, bytes: head.Bytes, at: run.FinishedAt}, nil
 }
 
-// readRun returns the newest state of a run that its events tell, and all of its output that they have.
+// readRun returns the newest state of a run according to its events, and the output that they
+// contain.
 func (s *Server) readRun(ctx context.Context, head store.Head) (*Run, []Message, error) {
 	newest, err := s.eventAt(ctx, head.Key, head.Last)
 	if err != nil {
@@ -150,13 +153,14 @@ func (s *Server) readRun(ctx context.Context, head store.Head) (*Run, []Message,
 	return run, output, nil
 }
 
-// A waypoint is what is kept of a run whose oldest events are not: the run as it was when the event Seq was the newest.
+// A waypoint is what is stored of a run whose oldest events were removed: the run when Seq was its
+// newest event.
 type waypoint struct {
 	Seq int64 `json:"seq"`
 	Run Run   `json:"run"`
 }
 
-// waypoint reads the one of a run, nil if there is none.
+// waypoint reads the waypoint of a run, or returns nil if it has no waypoint.
 func (s *Server) waypoint(ctx context.Context, key string) (*Run, int64, error) {
 	value, err := s.store.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -189,7 +193,11 @@ func (s *Server) loadSessions(ctx context.Context) error {
 		after = page[len(page)-1].Key
 		for _, value := range page {
 			if owner, id, ok := strings.Cut(strings.TrimPrefix(value.Key, sessionsPrefix), "/"); ok {
-				s.forget(ctx, s.index.foundSession(owner, id))
+				var record sessionRecord
+				if err := jsonrpc.Raw(value.Data).Decode(&record); err != nil {
+					return err
+				}
+				s.forgetRun(ctx, s.index.foundSession(owner, id, int64(len(value.Data))+record.Bytes))
 			}
 		}
 	}

@@ -4,25 +4,26 @@ import (
 	"context"
 	"sync"
 
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Local makes a client of a server in the same process: no transport, no queue; what is asked runs on the caller's goroutine.
-// [Client.Close] ends it; the server stays.
+// Local returns a client of a server in the same process. It uses no transport and no queue:
+// requests run on the caller's goroutine. [Client.Close] closes the client and not the server.
 func Local(s *Server, o *ClientOptions) *Client {
 	l := &localLink{}
 	s.Configure(&l.there)
-	l.there.Cancellation = jsonrpc.Cancellation{} // a caller's context is the handler's
+	l.there.Cancellation = jsonrpc.Cancellation{} // the caller's context is the handler's
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.peer = jsonrpc.Local(&l.there, &jsonrpc.Answerer{Handler: jsonrpc.HandlerFunc(ignoreEvents)})
 	return NewClient(l, o)
 }
 
-// localLink carries calls by calling.
+// localLink makes calls as function calls.
 type localLink struct {
 	there  jsonrpc.Answerer
 	peer   jsonrpc.Peer
-	ctx    context.Context // ends with Close
+	ctx    context.Context // canceled by Close
 	cancel context.CancelCauseFunc
 }
 
@@ -34,7 +35,7 @@ func (l *localLink) Do(ctx context.Context, item *jsonrpc.Item) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.ctx, func() { cancel(jsonrpc.ErrClosed) })()
-	var refused error // by On: the call is abandoned
+	var refused error // error from On: the call is abandoned
 	if item.On != nil {
 		item.Err = l.peer.Stream(ctx, item.Method, item.Params, item.Result, func(req *jsonrpc.Request) error {
 			err := item.On(req)
@@ -56,11 +57,15 @@ func (l *localLink) Do(ctx context.Context, item *jsonrpc.Item) error {
 	return item.Err
 }
 
-// Batch makes the calls at once: there is no round trip to save.
+// Batch makes the calls concurrently: there is no round trip to save.
 func (l *localLink) Batch(ctx context.Context, items []jsonrpc.Item) error {
 	var all sync.WaitGroup
 	for i := range items {
-		all.Go(func() { _ = l.Do(ctx, &items[i]) }) // what became of it is in the item
+		all.Go(func() {
+			// Params and results of the user may panic; the item holds the result.
+			defer rescue.Catch(nil, func(err error) { items[i].Err = err })
+			_ = l.Do(ctx, &items[i])
+		})
 	}
 	all.Wait()
 	return nil

@@ -6,19 +6,23 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// An AgentManifest says what an agent is and takes (ACP 0.2.0, components/schemas/AgentManifest).
+// An AgentManifest describes an agent and its input and output (ACP 0.2.0,
+// components/schemas/AgentManifest).
 type AgentManifest struct {
-	Name               string    `json:"name"` // a DNS label (RFC 1123): a-z, 0-9 and inner hyphens, at most 63
-	Description        string    `json:"description"`
-	InputContentTypes  []string  `json:"input_content_types"`  // MIME types and patterns, at least one
-	OutputContentTypes []string  `json:"output_content_types"` // the same
+	// a DNS label (RFC 1123): a-z, 0-9 and inner hyphens, at most 63
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// MIME types and patterns, at least one
+	InputContentTypes  []string  `json:"input_content_types"`
+	OutputContentTypes []string  `json:"output_content_types"` // likewise
 	Metadata           *Metadata `json:"metadata,omitzero"`
 	Status             *Status   `json:"status,omitzero"`
 
 	Extra Extra `json:",embed"`
 }
 
-// Metadata are facts about an agent, for those who look for one (ACP 0.2.0, components/schemas/Metadata). All may be left out.
+// Metadata describes an agent for those who search for one (ACP 0.2.0,
+// components/schemas/Metadata). All fields are optional.
 type Metadata struct {
 	Annotations         Extra             `json:"annotations,omitzero"`
 	Documentation       string            `json:"documentation,omitzero"` // Markdown
@@ -40,14 +44,14 @@ type Metadata struct {
 	Extra Extra `json:",embed"`
 }
 
-// A Capability is one thing that an agent can do.
+// A Capability is one capability of an agent.
 type Capability struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Extra       Extra  `json:",embed"`
 }
 
-// A Person wrote an agent, or helped.
+// A Person is an author or contributor of an agent.
 type Person struct {
 	Name  string `json:"name"`
 	Email string `json:"email,omitzero"`
@@ -55,21 +59,23 @@ type Person struct {
 	Extra Extra  `json:",embed"`
 }
 
-// An AgentLink leads to more about an agent. Type is "source-code", "container-image", "homepage" or "documentation".
+// An AgentLink is a link to more information about an agent. Type is "source-code",
+// "container-image", "homepage" or "documentation".
 type AgentLink struct {
 	Type  string `json:"type"`
 	URL   string `json:"url"`
 	Extra Extra  `json:",embed"`
 }
 
-// An AgentDependency is what an agent cannot work without. Type is "agent", "tool" or "model".
+// An AgentDependency is something that an agent requires. Type is "agent", "tool" or "model".
 type AgentDependency struct {
 	Type  string `json:"type"`
 	Name  string `json:"name"`
 	Extra Extra  `json:",embed"`
 }
 
-// Status is how an agent has done so far (ACP 0.2.0, components/schemas/Status). Nil fields are not known.
+// Status holds statistics of an agent (ACP 0.2.0, components/schemas/Status). Nil fields are
+// unknown.
 type Status struct {
 	AvgRunTokens      *float64 `json:"avg_run_tokens,omitzero"`
 	AvgRunTimeSeconds *float64 `json:"avg_run_time_seconds,omitzero"`
@@ -77,7 +83,8 @@ type Status struct {
 	Extra             Extra    `json:",embed"`
 }
 
-// completed returns the manifest with what the schema wants and was left out, and no part of it shared.
+// completed returns a deep copy of the manifest with defaults for missing members that the schema
+// requires.
 func (m AgentManifest) completed() AgentManifest {
 	if len(m.InputContentTypes) == 0 {
 		m.InputContentTypes = []string{"*/*"}

@@ -18,7 +18,7 @@ const (
 	NotifyRunEvent = "runs/event"
 )
 
-// ListParams are the params of agents/list. A limit of 0 means all.
+// ListParams holds the params of agents/list. A limit of 0 means all.
 type ListParams struct {
 	Limit  int `json:"limit,omitzero"`
 	Offset int `json:"offset,omitzero"`
@@ -29,18 +29,18 @@ type AgentsListResponse struct {
 	Agents []AgentManifest `json:"agents"`
 }
 
-// NameParams are the params of agents/get.
+// NameParams holds the params of agents/get.
 type NameParams struct {
 	Name string `json:"name"`
 }
 
-// RunParams are the params of runs/get and runs/cancel.
+// RunParams holds the params of runs/get and runs/cancel.
 type RunParams struct {
 	RunID string `json:"run_id"`
 }
 
-// EventsParams are the params of runs/events and runs/subscribe: After is the number of the last event that the caller has,
-// 0 for none, -1 to have only what comes from now on.
+// EventsParams holds the params of runs/events and runs/subscribe. After is the number of the last
+// event that the caller has, 0 for none, or -1 for future events only.
 type EventsParams struct {
 	RunID string `json:"run_id"`
 	After int64  `json:"after,omitzero"`
@@ -51,29 +51,30 @@ type RunEventsListResponse struct {
 	Events []jsonrpc.Raw `json:"events"`
 }
 
-// SessionParams are the params of sessions/get.
+// SessionParams holds the params of sessions/get.
 type SessionParams struct {
 	SessionID string `json:"session_id"`
 }
 
-// A RunEvent is the params of runs/event: one event of a run, on the way to whoever made the call RequestID.
+// A RunEvent holds the params of runs/event: one event of a run, sent to the caller of the request
+// RequestID.
 type RunEvent struct {
 	RunID     string      `json:"run_id"`
 	Seq       int64       `json:"seq"`
 	RequestID jsonrpc.ID  `json:"request_id"`
-	Event     jsonrpc.Raw `json:"event"` // an [Event], byte for byte what the REST binding sends
+	Event     jsonrpc.Raw `json:"event"` // an [Event], the same bytes that the REST binding sends
 }
 
-// AppendJSON writes the params.
+// AppendJSON appends the params as JSON to dst.
 func (e *RunEvent) AppendJSON(dst []byte) ([]byte, error) {
-	dst = appendString(append(dst, `{"run_id":`...), e.RunID)
+	dst = jsonrpc.AppendString(append(dst, `{"run_id":`...), e.RunID)
 	dst = appendInt(append(dst, `,"seq":`...), e.Seq)
 	dst = e.RequestID.Append(append(dst, `,"request_id":`...))
 	dst = append(append(dst, `,"event":`...), e.Event...)
 	return append(dst, '}'), nil
 }
 
-// Decode reads the event.
+// Decode decodes the event.
 func (e *RunEvent) Decode() (Event, error) {
 	var out Event
 	err := e.Event.Decode(&out)
@@ -81,11 +82,11 @@ func (e *RunEvent) Decode() (Event, error) {
 	return out, err
 }
 
-// Mode tells what may be assumed of a method of this protocol. It goes into [jsonrpc.Answerer].
+// Mode returns the mode of a method of this protocol. It is used in [jsonrpc.Answerer].
 func Mode(method string) jsonrpc.Mode {
 	switch method {
 	case MethodPing, MethodAgentsList, MethodAgentsGet, MethodRunsCancel:
-		return jsonrpc.Quick // a cancel must not stand in line behind the streams of its connection
+		return jsonrpc.Quick // a cancel must not wait for the streams of its connection
 	}
 	if Open(method) {
 		return jsonrpc.Open
@@ -93,12 +94,13 @@ func Mode(method string) jsonrpc.Mode {
 	return 0
 }
 
-// Open reports whether a method takes as long as a run does. It goes into [jsonrpc.Conn].
+// Open reports whether a call has no deadline, because it may last as long as a run. It is used in
+// [jsonrpc.Conn].
 func Open(method string) bool {
 	return method == MethodRunsCreate || method == MethodRunsResume || method == MethodRunsSubscribe
 }
 
-// Related tells which call an event is about. It goes into [jsonrpc.Conn].
+// Related returns the id of the call that an event belongs to. It is used in [jsonrpc.Conn].
 func Related(req *jsonrpc.Request) (jsonrpc.ID, bool) {
 	var in struct {
 		RequestID jsonrpc.ID `json:"request_id"`

@@ -8,21 +8,22 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// The JSON-RPC binding: "acp-jsonrpc 1" (docs/guides/acp.md).
+// This file implements the JSON-RPC binding, "acp-jsonrpc 1" (docs/guides/acp.md).
 
-// Serve answers the calls of one client until it hangs up, ctx ends or t is closed. Runs go on.
+// Serve handles the calls of one client until it disconnects, ctx is canceled or t is closed. Runs
+// continue.
 func (s *Server) Serve(ctx context.Context, t jsonrpc.Transport) error {
 	conn := jsonrpc.NewConn(t)
 	s.Configure(&conn.Answerer)
 	return conn.Serve(ctx)
 }
 
-// Configure sets what a [jsonrpc.Answerer] needs to answer for this server.
+// Configure sets the fields of a [jsonrpc.Answerer] that handles calls for this server.
 func (s *Server) Configure(a *jsonrpc.Answerer) {
 	a.Handler, a.Mode, a.Cancellation, a.Report = s, Mode, jsonrpc.CancelRequest, s.opts.Report
 }
 
-// Mount adds the methods to a Mux that has others too.
+// Mount adds the methods to a Mux, which may have others too.
 func (s *Server) Mount(m *jsonrpc.Mux) {
 	for _, method := range []string{MethodPing, MethodAgentsList, MethodAgentsGet, MethodRunsCreate, MethodRunsGet, MethodRunsResume,
 		MethodRunsCancel, MethodRunsEvents, MethodRunsSubscribe, MethodSessionsGet} {
@@ -30,7 +31,7 @@ func (s *Server) Mount(m *jsonrpc.Mux) {
 	}
 }
 
-// Handle answers one call.
+// Handle handles one call.
 func (s *Server) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	result, err := s.dispatch(ctx, req)
 	if err == nil {
@@ -45,7 +46,7 @@ func (s *Server) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 		return nil, err
 	}
 	if ctx.Err() == nil {
-		s.report("request", err)
+		s.report(ReportRequest, err)
 	}
 	return nil, (&Error{Code: CodeServerError, Message: "Internal error"}).RPC()
 }
@@ -89,13 +90,13 @@ func (s *Server) dispatch(ctx context.Context, req *jsonrpc.Request) (any, error
 	return nil, jsonrpc.ErrMethodNotFound
 }
 
-// params reads the params of a request, which have names.
+// params decodes the params of a request, which must be an object.
 func params(req *jsonrpc.Request, v any) error {
 	if req.Params == nil {
 		req.Params = emptyObject
 	}
 	if !isObject(req.Params) {
-		return invalid("params are an object: this protocol has no params by position.")
+		return invalid("params must be an object: this protocol has no positional params.")
 	}
 	if err := req.Params.Decode(v); err != nil {
 		return unfit(err)
@@ -114,7 +115,7 @@ func (s *Server) handleList(req *jsonrpc.Request) (any, error) {
 	limit := 0
 	if in.Limit != nil {
 		if limit = *in.Limit; limit == 0 {
-			limit = -1 // the least is 1
+			limit = -1 // the minimum is 1
 		}
 	}
 	agents, err := s.Agents(limit, in.Offset)
@@ -154,16 +155,17 @@ func (s *Server) handleResume(ctx context.Context, req *jsonrpc.Request) (any, e
 	return s.attend(ctx, req, in.Mode, run.ID, after)
 }
 
-// attend waits for what the mode asks for, and cancels the run if nobody waits any more and that is wanted.
+// attend waits as the mode requires, and cancels the run if the caller has gone and
+// CancelOnDisconnect is set.
 func (s *Server) attend(ctx context.Context, req *jsonrpc.Request, mode RunMode, id string, after int64) (run Run, err error) {
 	if mode == ModeStream {
-		run, err = s.stream(ctx, req, id, after)
+		run, err = s.streamEvents(ctx, req, id, after)
 	} else {
 		run, err = s.Wait(ctx, id)
 	}
-	if errors.Is(err, jsonrpc.ErrOneWay) { // there is no way to send an event
+	if errors.Is(err, jsonrpc.ErrOneWay) { // an event cannot be sent
 		_, _ = s.Cancel(context.WithoutCancel(ctx), id) // it may be over
-		return run, invalid("Events cannot be sent in answer to this request: it accepts no stream.")
+		return run, invalid("The response to this request cannot be a stream: the request does not accept one.")
 	}
 	if err != nil {
 		s.Abandoned(ctx, id)
@@ -171,16 +173,17 @@ func (s *Server) attend(ctx context.Context, req *jsonrpc.Request, mode RunMode,
 	return run, err
 }
 
-// Abandoned tells that whoever waited for a run since it was created or resumed, with ctx, does not do so any more. It cancels the run if
-// Options.CancelOnDisconnect says so. It is for bindings.
+// Abandoned reports that the caller that waited for a run with ctx, since it was created or
+// resumed, has stopped waiting. It cancels the run if Options.CancelOnDisconnect is set. Bindings
+// call it.
 func (s *Server) Abandoned(ctx context.Context, id string) {
 	if s.opts.CancelOnDisconnect {
 		_, _ = s.Cancel(context.WithoutCancel(ctx), id) // it may be over
 	}
 }
 
-// stream sends the events of a run to whoever made a request.
-func (s *Server) stream(ctx context.Context, req *jsonrpc.Request, id string, after int64) (Run, error) {
+// streamEvents sends the events of a run to the caller of a request.
+func (s *Server) streamEvents(ctx context.Context, req *jsonrpc.Request, id string, after int64) (Run, error) {
 	peer := req.Peer()
 	return s.Follow(ctx, id, after, func(page []Record) error {
 		for _, record := range page {
@@ -201,18 +204,18 @@ func (s *Server) handleSubscribe(ctx context.Context, req *jsonrpc.Request) (any
 		return nil, err
 	}
 	if req.IsNotification() {
-		return nil, nil // there is nobody to tell
+		return nil, nil // a notification gets no events
 	}
-	run, err := s.stream(ctx, req, in.RunID, in.After)
+	run, err := s.streamEvents(ctx, req, in.RunID, in.After)
 	if errors.Is(err, jsonrpc.ErrOneWay) {
-		return nil, invalid("Events cannot be sent in answer to this request: it accepts no stream.")
+		return nil, invalid("The response to this request cannot be a stream: the request does not accept one.")
 	}
 	return run, err
 }
 
 func noStreamInBatch(req *jsonrpc.Request, mode RunMode) error {
 	if req.Batched() && mode == ModeStream {
-		return invalid("There are no streams in a batch.")
+		return invalid("Streams are not supported in a batch.")
 	}
 	return nil
 }
@@ -229,7 +232,7 @@ func (s *Server) handleEvents(ctx context.Context, req *jsonrpc.Request) (any, e
 	return EventList(page), nil
 }
 
-// EventList writes records as the list of events that both bindings answer.
+// EventList encodes records as the list of events that both bindings return.
 func EventList(page []Record) jsonrpc.Raw {
 	size := 0
 	for _, r := range page {

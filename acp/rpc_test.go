@@ -63,7 +63,7 @@ var (
 	anyTime = regexp.MustCompile(`"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z"`)
 )
 
-// steady makes what is different each time the same: ids are numbered as they come, times are T.
+// steady replaces what differs with each run: ids are numbered in order of appearance, times are T.
 func steady(lines string) string {
 	seen := map[string]string{}
 	lines = anyUUID.ReplaceAllStringFunc(lines, func(id string) string {
@@ -77,7 +77,7 @@ func steady(lines string) string {
 
 const said = `"input":[{"role":"user","parts":[{"content_type":"text/plain","content":"Hi"}]}]`
 
-// TestStreamOnTheWire is the exchange of the definition, byte for byte.
+// TestStreamOnTheWire checks the exchange in the definition, byte for byte.
 func TestStreamOnTheWire(t *testing.T) {
 	w := newStage(t, nil).wire(t)
 	w.send(`{"jsonrpc":"2.0","id":"a","method":"runs/create","params":{"agent_name":"echo","mode":"stream",` + said + `}}`)
@@ -107,7 +107,8 @@ func TestStreamOnTheWire(t *testing.T) {
 	}
 }
 
-// TestErrorsOnTheWire holds what is answered to requests that cannot be carried out: code, and the error object in data.
+// TestErrorsOnTheWire checks the responses to requests that cannot be executed: code, and the error
+// object in data.
 func TestErrorsOnTheWire(t *testing.T) {
 	s := newStage(t, nil)
 	w := s.wire(t)
@@ -122,45 +123,45 @@ func TestErrorsOnTheWire(t *testing.T) {
 	tests := []struct{ name, request, code, acp, message string }{
 		{"unknown method", `"method":"runs/delete"`, `"code":-32601`, "", "Method not found"},
 		{"a method of the old form", `"method":"agents/run","params":{"name":"echo"}`, `"code":-32601`, "", "Method not found"},
-		{"positional params", `"method":"agents/get","params":["echo"]`, invalid, "invalid_input", "params are an object: this protocol has no params by position."},
-		{"positional params to ping", `"method":"ping","params":[]`, invalid, "invalid_input", "params are an object: this protocol has no params by position."},
-		{"a name that is a number", `"method":"agents/get","params":{"name":1}`, invalid, "invalid_input", `The value at \"/name\" does not fit.`},
-		{"a member twice", `"method":"agents/get","params":{"name":"a","name":"b"}`, invalid, "invalid_input", `The member at \"/name\" comes twice.`},
-		{"unknown agent", `"method":"agents/get","params":{"name":"nope"}`, `"code":-32001`, "not_found", "There is no such agent."},
-		{"no name", `"method":"agents/get","params":{}`, `"code":-32001`, "not_found", "There is no such agent."},
-		{"limit 0", `"method":"agents/list","params":{"limit":0}`, invalid, "invalid_input", "The limit is a number from 1 to 1000."},
-		{"limit 1001", `"method":"agents/list","params":{"limit":1001}`, invalid, "invalid_input", "The limit is a number from 1 to 1000."},
-		{"offset -1", `"method":"agents/list","params":{"offset":-1}`, invalid, "invalid_input", "The offset is not negative."},
-		{"run of an unknown agent", create(`"agent_name":"nope",` + said), `"code":-32001`, "not_found", "There is no such agent."},
-		{"stream of an unknown agent", create(`"agent_name":"nope","mode":"stream",` + said), `"code":-32001`, "not_found", "There is no such agent."},
-		{"no name that could be", create(`"agent_name":"No!",` + said), invalid, "invalid_input", "agent_name is a DNS label."},
-		{"no agent", create(said), invalid, "invalid_input", "agent_name is a DNS label."},
-		{"no input", create(`"agent_name":"echo"`), invalid, "invalid_input", "The input has at least one message."},
-		{"empty input", create(`"agent_name":"echo","input":[]`), invalid, "invalid_input", "The input has at least one message."},
-		{"input that is text", create(`"agent_name":"echo","input":"hi"`), invalid, "invalid_input", `The value at \"/input\" does not fit.`},
-		{"no parts", create(`"agent_name":"echo","input":[{"role":"user","parts":[]}]`), invalid, "invalid_input", "A message has at least one part."},
-		{"a wrong role", create(`"agent_name":"echo","input":[{"role":"system","parts":[{"content":"x"}]}]`), invalid, "invalid_input", "The role of a message is user, agent or agent/NAME."},
-		{"a wrong role of an agent", create(`"agent_name":"echo","input":[{"role":"agent/","parts":[{"content":"x"}]}]`), invalid, "invalid_input", "The role of a message is user, agent or agent/NAME."},
-		{"content twice", create(`"agent_name":"echo","input":[{"role":"user","parts":[{"content":"x","content_url":"https://a.example"}]}]`), invalid, "invalid_input", "A part has either content or content_url, not both."},
-		{"a wrong encoding", create(`"agent_name":"echo","input":[{"role":"user","parts":[{"content":"x","content_encoding":"hex"}]}]`), invalid, "invalid_input", "The content_encoding of a part is plain or base64."},
-		{"a wrong URL", create(`"agent_name":"echo","input":[{"role":"user","parts":[{"content_url":"x"}]}]`), invalid, "invalid_input", "The content_url of a part is an absolute URL."},
-		{"a wrong mode", create(`"agent_name":"echo","mode":"fast",` + said), invalid, "invalid_input", "The mode is sync, async or stream."},
-		{"a wrong session", create(`"agent_name":"echo","session_id":"1",` + said), invalid, "invalid_input", "session_id is a UUID."},
+		{"positional params", `"method":"agents/get","params":["echo"]`, invalid, "invalid_input", "params must be an object: this protocol has no positional params."},
+		{"positional params to ping", `"method":"ping","params":[]`, invalid, "invalid_input", "params must be an object: this protocol has no positional params."},
+		{"a name that is a number", `"method":"agents/get","params":{"name":1}`, invalid, "invalid_input", `The value at \"/name\" is not valid.`},
+		{"a member twice", `"method":"agents/get","params":{"name":"a","name":"b"}`, invalid, "invalid_input", `Duplicate member \"/name\".`},
+		{"unknown agent", `"method":"agents/get","params":{"name":"nope"}`, `"code":-32001`, "not_found", "The agent was not found."},
+		{"no name", `"method":"agents/get","params":{}`, `"code":-32001`, "not_found", "The agent was not found."},
+		{"limit 0", `"method":"agents/list","params":{"limit":0}`, invalid, "invalid_input", "The limit must be a number from 1 to 1000."},
+		{"limit 1001", `"method":"agents/list","params":{"limit":1001}`, invalid, "invalid_input", "The limit must be a number from 1 to 1000."},
+		{"offset -1", `"method":"agents/list","params":{"offset":-1}`, invalid, "invalid_input", "The offset must not be negative."},
+		{"run of an unknown agent", create(`"agent_name":"nope",` + said), `"code":-32001`, "not_found", "The agent was not found."},
+		{"stream of an unknown agent", create(`"agent_name":"nope","mode":"stream",` + said), `"code":-32001`, "not_found", "The agent was not found."},
+		{"no name that could be", create(`"agent_name":"No!",` + said), invalid, "invalid_input", "agent_name must be a DNS label."},
+		{"no agent", create(said), invalid, "invalid_input", "agent_name must be a DNS label."},
+		{"no input", create(`"agent_name":"echo"`), invalid, "invalid_input", "The input must have at least one message."},
+		{"empty input", create(`"agent_name":"echo","input":[]`), invalid, "invalid_input", "The input must have at least one message."},
+		{"input that is text", create(`"agent_name":"echo","input":"hi"`), invalid, "invalid_input", `The value at \"/input\" is not valid.`},
+		{"no parts", create(`"agent_name":"echo","input":[{"role":"user","parts":[]}]`), invalid, "invalid_input", "A message must have at least one part."},
+		{"a wrong role", create(`"agent_name":"echo","input":[{"role":"system","parts":[{"content":"x"}]}]`), invalid, "invalid_input", "The role of a message must be user, agent or agent/NAME."},
+		{"a wrong role of an agent", create(`"agent_name":"echo","input":[{"role":"agent/","parts":[{"content":"x"}]}]`), invalid, "invalid_input", "The role of a message must be user, agent or agent/NAME."},
+		{"content twice", create(`"agent_name":"echo","input":[{"role":"user","parts":[{"content":"x","content_url":"https://a.example"}]}]`), invalid, "invalid_input", "A part must have either content or content_url, not both."},
+		{"a wrong encoding", create(`"agent_name":"echo","input":[{"role":"user","parts":[{"content":"x","content_encoding":"hex"}]}]`), invalid, "invalid_input", "The content_encoding of a part must be plain or base64."},
+		{"a wrong URL", create(`"agent_name":"echo","input":[{"role":"user","parts":[{"content_url":"x"}]}]`), invalid, "invalid_input", "The content_url of a part must be an absolute URL."},
+		{"a wrong mode", create(`"agent_name":"echo","mode":"fast",` + said), invalid, "invalid_input", "The mode must be sync, async or stream."},
+		{"a wrong session", create(`"agent_name":"echo","session_id":"1",` + said), invalid, "invalid_input", "session_id must be a UUID."},
 		{"two sessions", create(`"agent_name":"echo","session_id":"` + uuid1 + `","session":{"id":"6f1ffb71-29a6-4b8c-8ae1-2d2a37a35f20","history":[]},` + said), invalid, "invalid_input", "session_id and session.id differ."},
-		{"a session without id", create(`"agent_name":"echo","session":{"history":[]},` + said), invalid, "invalid_input", "The id of a session is a UUID."},
-		{"a history of no URLs", create(`"agent_name":"echo","session":{"id":"` + uuid1 + `","history":["x"]},` + said), invalid, "invalid_input", "The history of a session holds absolute URLs."},
-		{"a state that is none", create(`"agent_name":"echo","session":{"id":"` + uuid1 + `","history":[],"state":"x"},` + said), invalid, "invalid_input", "The state of a session is an absolute URL."},
-		{"no run", `"method":"runs/get","params":{"run_id":"x"}`, `"code":-32001`, "not_found", "There is no such run."},
-		{"events of no run", `"method":"runs/events","params":{"run_id":"x"}`, `"code":-32001`, "not_found", "There is no such run."},
-		{"no run to cancel", `"method":"runs/cancel"`, `"code":-32001`, "not_found", "There is no such run."},
-		{"cancel of what is over", `"method":"runs/cancel","params":{"run_id":"` + over + `"}`, `"code":-32002`, "server_error", "The run is over."},
-		{"no session", `"method":"sessions/get","params":{"session_id":"x"}`, `"code":-32001`, "not_found", "There is no such session."},
+		{"a session without id", create(`"agent_name":"echo","session":{"history":[]},` + said), invalid, "invalid_input", "The id of a session must be a UUID."},
+		{"a history of no URLs", create(`"agent_name":"echo","session":{"id":"` + uuid1 + `","history":["x"]},` + said), invalid, "invalid_input", "The history of a session must contain absolute URLs."},
+		{"a state that is none", create(`"agent_name":"echo","session":{"id":"` + uuid1 + `","history":[],"state":"x"},` + said), invalid, "invalid_input", "The state of a session must be an absolute URL."},
+		{"no run", `"method":"runs/get","params":{"run_id":"x"}`, `"code":-32001`, "not_found", "The run was not found."},
+		{"events of no run", `"method":"runs/events","params":{"run_id":"x"}`, `"code":-32001`, "not_found", "The run was not found."},
+		{"no run to cancel", `"method":"runs/cancel"`, `"code":-32001`, "not_found", "The run was not found."},
+		{"cancel of what is over", `"method":"runs/cancel","params":{"run_id":"` + over + `"}`, `"code":-32002`, "server_error", "The run has ended."},
+		{"no session", `"method":"sessions/get","params":{"session_id":"x"}`, `"code":-32001`, "not_found", "The session was not found."},
 		{"resume without a run", `"method":"runs/resume","params":{"mode":"sync",` + resume + `}`, invalid, "invalid_input", "run_id is missing."},
-		{"resume without a mode", `"method":"runs/resume","params":{"run_id":"` + waiting + `",` + resume + `}`, invalid, "invalid_input", "The mode is sync, async or stream."},
-		{"resume of what is over", `"method":"runs/resume","params":{"mode":"sync","run_id":"` + over + `",` + resume + `}`, `"code":-32010`, "server_error", "The run does not await an answer."},
-		{"resume with another type", `"method":"runs/resume","params":{"mode":"sync","run_id":"` + waiting + `","await_resume":{"type":"form"}}`, `"code":-32010`, "server_error", "The run awaits an answer of another type."},
-		{"after what has not been", `"method":"runs/events","params":{"after":7,"run_id":"` + over + `"}`, invalid, "invalid_input", "after is the number of an event of the run, or -1."},
-		{"subscribe after what has not been", `"method":"runs/subscribe","params":{"after":-2,"run_id":"` + over + `"}`, invalid, "invalid_input", "after is the number of an event of the run, or -1."},
+		{"resume without a mode", `"method":"runs/resume","params":{"run_id":"` + waiting + `",` + resume + `}`, invalid, "invalid_input", "The mode must be sync, async or stream."},
+		{"resume of what is over", `"method":"runs/resume","params":{"mode":"sync","run_id":"` + over + `",` + resume + `}`, `"code":-32010`, "server_error", "The run is not waiting for an answer."},
+		{"resume with another type", `"method":"runs/resume","params":{"mode":"sync","run_id":"` + waiting + `","await_resume":{"type":"form"}}`, `"code":-32010`, "server_error", "The run is waiting for an answer of another type."},
+		{"after what has not been", `"method":"runs/events","params":{"after":7,"run_id":"` + over + `"}`, invalid, "invalid_input", "after must be the number of an event of the run, or -1."},
+		{"subscribe after what has not been", `"method":"runs/subscribe","params":{"after":-2,"run_id":"` + over + `"}`, invalid, "invalid_input", "after must be the number of an event of the run, or -1."},
 	}
 	for _, tt := range tests {
 		w.send(`{"jsonrpc":"2.0","id":1,` + tt.request + `}`)
@@ -196,7 +197,7 @@ func TestBatches(t *testing.T) {
 		}
 		w.send(`[{"jsonrpc":"2.0","id":1,"method":"agents/get","params":{"name":"words"}},{"jsonrpc":"2.0","id":2,"method":"agents/get","params":{"name":"no"}}]`)
 		want := `[{"jsonrpc":"2.0","result":{"name":"words","description":"For tests.","input_content_types":["*/*"],"output_content_types":["*/*"]},"id":1},` +
-			`{"jsonrpc":"2.0","error":{"code":-32001,"message":"There is no such agent.","data":{"code":"not_found","message":"There is no such agent."}},"id":2}]`
+			`{"jsonrpc":"2.0","error":{"code":-32001,"message":"The agent was not found.","data":{"code":"not_found","message":"The agent was not found."}},"id":2}]`
 		if got := w.next(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -208,7 +209,7 @@ func TestBatches(t *testing.T) {
 			`{"jsonrpc":"2.0","id":3,"method":"runs/resume","params":{"run_id":"` + over + `","mode":"stream","await_resume":{"type":"message","message":{"role":"user","parts":[{"content":"x"}]}}}},` +
 			`{"jsonrpc":"2.0","id":4,"method":"ping"}]`)
 		refused := func(id string) string {
-			return `{"jsonrpc":"2.0","error":{"code":-32602,"message":"There are no streams in a batch.","data":{"code":"invalid_input","message":"There are no streams in a batch."}},"id":` + id + `}`
+			return `{"jsonrpc":"2.0","error":{"code":-32602,"message":"Streams are not supported in a batch.","data":{"code":"invalid_input","message":"Streams are not supported in a batch."}},"id":` + id + `}`
 		}
 		want := `[` + refused("1") + `,` + refused("2") + `,` + refused("3") + `,{"jsonrpc":"2.0","result":{},"id":4}]`
 		if got := w.next(); got != want {
@@ -228,7 +229,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// A run without an id in its request begins, and says nothing.
+// TestNotificationForm checks that a request without an id starts a run, and gets no response.
 func TestNotificationForm(t *testing.T) {
 	s := newStage(t, nil)
 	w := s.wire(t)
@@ -247,7 +248,8 @@ func TestNotificationForm(t *testing.T) {
 	}
 }
 
-// What a part or a message has beyond this version goes through a run and a session untouched.
+// TestUnknownMembersStay checks that unknown members of a part or a message pass through a run and
+// a session unchanged.
 func TestUnknownMembersStay(t *testing.T) {
 	s := newStage(t, nil)
 	s.add("again", func(ctx context.Context, j *acp.Job) error { return j.Message(ctx, j.Input()[0]) })
@@ -260,7 +262,7 @@ func TestUnknownMembersStay(t *testing.T) {
 	}
 }
 
-// A Mux with other methods may have those of a server too.
+// TestMount adds the methods of a server to a Mux that has other methods.
 func TestMount(t *testing.T) {
 	s := newStage(t, nil)
 	var mux jsonrpc.Mux
@@ -274,9 +276,9 @@ func TestMount(t *testing.T) {
 	if got, err := jsonrpc.Call[acp.AgentsListResponse](t.Context(), peer, acp.MethodAgentsList, acp.ListParams{Limit: 2, Offset: 1}); err != nil || len(got.Agents) != 2 || got.Agents[0].Name != "words" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// Without a way to send events there is no stream, and no run that nobody knows of.
+	// If events cannot be sent, the stream is rejected, and no run remains.
 	_, err := jsonrpc.Call[acp.Run](t.Context(), peer, acp.MethodRunsCreate, acp.RunCreateRequest{AgentName: "wait", Mode: acp.ModeStream, Input: acp.Ask("x")})
-	if err == nil || !strings.Contains(err.Error(), "accepts no stream") {
+	if err == nil || !strings.Contains(err.Error(), "does not accept one") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

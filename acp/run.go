@@ -9,37 +9,41 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/store"
 )
 
-// A run is what is live of one Run: the agent that works on it, and the newest of its events. What is older, and what is left of it after
-// its end, is in the store.
+// A run is the live part of one Run: the agent that works on it, and its newest events. Older
+// events, and all data after its end, are in the store.
 //
-// Whoever holds the turn may add events: it is held while the store writes. The fields below mu say what has been written.
+// The holder of the turn may add events: the turn is held while the store writes. The fields below
+// mu describe what has been written.
 type run struct {
 	s     *Server
 	entry *entry
 	agent *Agent
 	input []Message
-	past  sessionRecord // the session as it was when the run began
-	key   string        // of the log
+	past  sessionRecord // the session when the run began
+	key   string        // key of the log
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	turn   chan struct{} // of one: who has put something in may add events, and use what is up to the blank line
-	sizes  []int32       // of the events that are kept
-	bytes  int64         // their sum
-	open   *Message      // being written
-	said   int           // bytes of the output
+	// Capacity one. The goroutine that has sent to it may add events, and use the fields up to the
+	// blank line.
+	turn  chan struct{}
+	sizes []int32  // sizes of the stored events
+	bytes int64    // their sum
+	open  *Message // the current message
+	said  int      // bytes of the output
 
-	answer chan Message // of one: what the agent awaits
+	answer chan Message // capacity one: the input that the agent awaits
 
-	mu      sync.Mutex // guards what follows; held for no I/O
+	mu      sync.Mutex // guards the fields below; not held during I/O
 	state   Run
 	ending  bool // the last event is being written: too late to cancel
-	asking  bool // an Await is under way
-	expired bool // nobody has answered in time
+	asking  bool // an Await is in progress
+	expired bool // the awaited input did not arrive in time
 	first   int64
 	last    int64         // number of the newest event
 	tail    []jsonrpc.Raw // the newest events
@@ -47,14 +51,15 @@ type run struct {
 	changed chan struct{} // closed at the next change
 }
 
-// How much of the newest events is kept in memory while a run goes on, so that those who follow it closely need no store.
+// Bounds of the newest events that are in memory while a run is active, so that readers that follow
+// it closely need no store.
 const (
 	tailEvents = 256
 	tailBytes  = 1 << 20
 )
 
-// now is the time as it goes over the wire: UTC, since clients want a Z, in milliseconds.
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+// timestamp returns the time as it is sent: in UTC, because clients expect a Z, in milliseconds.
+func timestamp() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 func newRun(s *Server, a *Agent, owner string, q *RunCreateRequest) *run {
 	r := &run{
@@ -68,11 +73,11 @@ func newRun(s *Server, a *Agent, owner string, q *RunCreateRequest) *run {
 	r.entry.live = r
 	r.key = runKey(owner, r.entry.id)
 	r.ctx, r.cancel = context.WithCancelCause(s.ctx)
-	r.state = Run{ID: r.entry.id, AgentName: a.Manifest.Name, SessionID: q.SessionID, Status: RunCreated, Output: []Message{}, CreatedAt: now()}
+	r.state = Run{ID: r.entry.id, AgentName: a.Manifest.Name, SessionID: q.SessionID, Status: RunCreated, Output: []Message{}, CreatedAt: timestamp()}
 	return r
 }
 
-// weigh tells about how many bytes messages take.
+// weigh returns the approximate size of messages in bytes.
 func weigh(all []Message) int {
 	n := 0
 	for _, m := range all {
@@ -96,22 +101,22 @@ func weighExtra(all Extra) int {
 	return n
 }
 
-// snapshot returns the run as it is now, and the number of its newest event.
+// snapshot returns the current run, and the number of its newest event.
 func (r *run) snapshot() (Run, int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.copyLocked(), r.last
 }
 
-// copyLocked shares messages, which never change, but no slice that grows.
+// copyLocked returns a copy that shares messages, which never change, but no slice that grows.
 func (r *run) copyLocked() Run {
 	c := r.state
 	c.Output = slices.Clip(c.Output)
 	return c
 }
 
-// take waits for the turn.
-func (r *run) take(ctx context.Context) error {
+// lockTurn waits for the turn.
+func (r *run) lockTurn(ctx context.Context) error {
 	select {
 	case r.turn <- struct{}{}:
 		return nil
@@ -120,19 +125,20 @@ func (r *run) take(ctx context.Context) error {
 	}
 }
 
-func (r *run) give() { <-r.turn }
+func (r *run) unlockTurn() { <-r.turn }
 
-// speak adds what an agent says. change makes the events, and the state that they lead to.
+// speak adds output of an agent. change returns the events, and sets the state after them.
 func (r *run) speak(ctx context.Context, change func(next *Run) ([]Event, error)) error {
-	if err := r.take(ctx); err != nil {
+	if err := r.lockTurn(ctx); err != nil {
 		return err
 	}
-	defer r.give()
+	defer r.unlockTurn()
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
 	}
 	r.mu.Lock()
-	next, ending := r.state, r.ending // Output grows in place: nobody sees more of it than was there for them
+	// Output grows in place: earlier copies do not see what is appended
+	next, ending := r.state, r.ending
 	r.mu.Unlock()
 	if ending {
 		return ErrOver
@@ -140,7 +146,7 @@ func (r *run) speak(ctx context.Context, change func(next *Run) ([]Event, error)
 	open, said := r.open, r.said
 	events, err := change(&next)
 	if err == nil {
-		err = r.add(ctx, next, events)
+		err = r.addEvents(ctx, next, events)
 	}
 	if err != nil {
 		r.open, r.said = open, said
@@ -148,14 +154,15 @@ func (r *run) speak(ctx context.Context, change func(next *Run) ([]Event, error)
 	return err
 }
 
-// add writes events, and then lets everybody see them with the state that they led to. It needs the turn.
-func (r *run) add(ctx context.Context, next Run, events []Event) error {
+// addEvents writes events, and then publishes them with the state after them. The caller must hold
+// the turn.
+func (r *run) addEvents(ctx context.Context, next Run, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}
 	texts := make([][]byte, len(events))
 	for i := range events {
-		text, err := events[i].text()
+		text, err := events[i].encodeText()
 		if err != nil {
 			return fmt.Errorf("acp: %s: %w", events[i].Type, err)
 		}
@@ -164,7 +171,8 @@ func (r *run) add(ctx context.Context, next Run, events []Event) error {
 	if err := r.makeRoom(ctx, texts); err != nil {
 		return err
 	}
-	// An append that is given up may still happen, and then the numbers are wrong: it is not given up.
+	// A canceled append may still take effect, and then the numbers are wrong, so it is never
+	// canceled.
 	if _, err := r.s.store.Append(context.WithoutCancel(ctx), r.key, uint64(r.last), texts...); err != nil {
 		return err
 	}
@@ -172,14 +180,14 @@ func (r *run) add(ctx context.Context, next Run, events []Event) error {
 		r.sizes = append(r.sizes, int32(len(text)))
 		r.bytes += int64(len(text))
 	}
-	if next.Status.Terminal() { // whoever sees the end sees room for the next run too
-		r.leave(true)
+	if next.Status.Terminal() { // readers that see the end must also find room for the next run
+		r.leaveIndex(true)
 	}
 	r.publish(next, texts)
 	return nil
 }
 
-// makeRoom forgets the oldest events if there would be too many, a tenth of them at once.
+// makeRoom removes the oldest events if there would be too many, a tenth of them at once.
 func (r *run) makeRoom(ctx context.Context, texts [][]byte) error {
 	limits := &r.s.opts.Limits
 	more := int64(0)
@@ -198,7 +206,7 @@ func (r *run) makeRoom(ctx context.Context, texts [][]byte) error {
 	first := r.first + int64(n)
 	past := waypoint{Seq: r.last, Run: r.copyLocked()}
 	r.mu.Unlock()
-	text, err := encode(past)
+	text, err := encodeValue(past)
 	if err != nil {
 		return err
 	}
@@ -216,12 +224,12 @@ func (r *run) makeRoom(ctx context.Context, texts [][]byte) error {
 	return nil
 }
 
-// publish lets everybody see events that are written, and the state that they led to.
+// publish makes written events visible, and the state after them.
 func (r *run) publish(next Run, texts [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state.Status == RunCancelling && !next.Status.Terminal() {
-		next.Status, next.AwaitRequest = RunCancelling, nil // somebody cancelled meanwhile
+		next.Status, next.AwaitRequest = RunCancelling, nil // canceled meanwhile
 	}
 	r.state = next
 	for _, text := range texts {
@@ -245,26 +253,27 @@ func (r *run) wakeLocked() {
 	r.changed = make(chan struct{})
 }
 
-// begin writes the first event.
-func (r *run) begin(ctx context.Context) error {
-	if err := r.take(ctx); err != nil {
+// writeFirstEvent writes the first event.
+func (r *run) writeFirstEvent(ctx context.Context) error {
+	if err := r.lockTurn(ctx); err != nil {
 		return err
 	}
-	defer r.give()
+	defer r.unlockTurn()
 	next, _ := r.snapshot()
-	return r.add(ctx, next, []Event{{Type: EventRunCreated, Run: &next}})
+	return r.addEvents(ctx, next, []Event{{Type: EventRunCreated, Run: &next}})
 }
 
 // work runs the agent, from in-progress to the end.
 func (r *run) work() {
-	result := errBroke // stays so for an agent that ends its goroutine
+	result := errBroke                  // the result if the agent ends its goroutine
+	defer rescue.Catch(r.s.report, nil) // of a store
 	defer func() {
-		r.end(result)
-		r.cancel(ErrOver)
+		defer r.cancel(ErrOver)
+		r.writeLastEvent(result)
 	}()
-	err := r.enter()
+	err := r.setInProgress()
 	if err == nil {
-		err = r.call()
+		err = r.callAgent()
 	}
 	if err == nil {
 		err = r.speak(r.ctx, func(next *Run) ([]Event, error) { return r.closeMessage(next), nil })
@@ -272,103 +281,104 @@ func (r *run) work() {
 	result = err
 }
 
-// enter tells that the run is under way.
-func (r *run) enter() error {
+// setInProgress sets the status to in-progress.
+func (r *run) setInProgress() error {
 	return r.speak(r.ctx, func(next *Run) ([]Event, error) {
 		next.Status = RunInProgress
 		return []Event{{Type: EventRunInProgress, Run: next}}, nil
 	})
 }
 
-// errBroke is what a run failed with whose agent did not return.
-var errBroke error = Errorf("The agent broke.")
+// errBroke is the error of a run whose agent did not return.
+var errBroke error = Errorf("The agent failed unexpectedly.")
 
-// call runs the agent's function.
-func (r *run) call() (err error) {
+// callAgent runs the agent's function.
+func (r *run) callAgent() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.s.report("panic", fmt.Errorf("acp: agent %s, run %s: %v\n%s", r.agent.Manifest.Name, r.entry.id, p, debug.Stack()))
+			r.s.report(jsonrpc.ReportPanic, fmt.Errorf("acp: agent %s, run %s: %v\n%s", r.agent.Manifest.Name, r.entry.id, p, debug.Stack()))
 			err = errBroke
 		}
 	}()
 	return r.agent.Run(r.ctx, &Job{run: r})
 }
 
-// outcome is the last event, for what the agent returned.
+// outcome returns the type of the last event for the agent's error, and sets the final state.
 func (r *run) outcome(next *Run, err error) EventType {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ending = true
 	*next = r.copyLocked()
-	next.AwaitRequest, next.FinishedAt = nil, now()
+	next.AwaitRequest, next.FinishedAt = nil, timestamp()
 	cause := context.Cause(r.ctx)
 	switch {
 	case next.Status == RunCancelling:
 		next.Status = RunCancelled
 		return EventRunCancelled
 	case errors.Is(cause, ErrUnanswered):
-		err = Errorf("Nobody has answered in time.")
+		err = Errorf("No answer in time.")
 	case cause != nil:
 		err = Errorf("The server has stopped.")
 	case err == nil:
 		next.Status = RunCompleted
 		return EventRunCompleted
 	}
-	public, ok := err.(*Error) //nolint:errorlint // one that is wrapped stays here, as in package jsonrpc
+	public, ok := err.(*Error) //nolint:errorlint // a wrapped one is not sent, as in package jsonrpc
 	switch {
 	case ok:
 	case errors.Is(err, ErrTooLarge):
-		public = Errorf("The agent said more than a run may.")
+		public = Errorf("The output of the agent exceeds the limit of a run.")
 	default:
-		r.s.report("agent", fmt.Errorf("acp: agent %s, run %s: %w", next.AgentName, next.ID, err))
+		r.s.report(ReportAgent, fmt.Errorf("acp: agent %s, run %s: %w", next.AgentName, next.ID, err))
 		public = Errorf("The agent failed.")
 	}
-	if _, err := encode(public); err != nil {
-		r.s.report("agent", fmt.Errorf("acp: agent %s, run %s: an error that cannot be written: %w", next.AgentName, next.ID, err))
+	if _, err := encodeValue(public); err != nil {
+		r.s.report(ReportAgent, fmt.Errorf("acp: agent %s, run %s: cannot encode an error: %w", next.AgentName, next.ID, err))
 		public = Errorf("The agent failed.")
 	}
 	next.Status, next.Error = RunFailed, public
 	return EventRunFailed
 }
 
-// end writes the last event. Nothing stops it: not even the end of the server.
-func (r *run) end(err error) {
+// writeLastEvent writes the last event. It is never canceled, not even when the server closes.
+func (r *run) writeLastEvent(err error) {
 	ctx := context.WithoutCancel(r.ctx)
-	_ = r.take(ctx) // has no end
-	defer r.give()
+	_ = r.lockTurn(ctx) // no deadline
+	defer r.unlockTurn()
 	var next Run
 	event := r.outcome(&next, err)
 	if event == EventRunCompleted {
 		if err := r.s.remember(ctx, r, next.Output); err != nil {
-			r.s.report("session", fmt.Errorf("acp: run %s: %w", next.ID, err))
+			r.s.report(jsonrpc.ReportSession, fmt.Errorf("acp: run %s: %w", next.ID, err))
 			event = r.failedToStore(&next, "The session could not be stored.")
 		}
 	}
-	err = r.add(ctx, next, []Event{{Type: event, Run: &next}})
-	if errors.Is(err, store.ErrLimit) { // the output is in the messages before
-		r.s.report("store", fmt.Errorf("acp: the last event of run %s: %w", next.ID, err))
-		event, next.Output = r.failedToStore(&next, "The output has no room in the storage."), []Message{}
-		err = r.add(ctx, next, []Event{{Type: event, Run: &next}})
+	err = r.addEvents(ctx, next, []Event{{Type: event, Run: &next}})
+	if errors.Is(err, store.ErrLimit) { // earlier messages contain the output
+		r.s.report(jsonrpc.ReportStore, fmt.Errorf("acp: the last event of run %s: %w", next.ID, err))
+		event, next.Output = r.failedToStore(&next, "The storage has no room for the output."), []Message{}
+		err = r.addEvents(ctx, next, []Event{{Type: event, Run: &next}})
 	}
-	if err != nil { // whoever listens shall know how it ended
-		r.s.report("store", fmt.Errorf("acp: the last event of run %s: %w", next.ID, err))
+	if err != nil { // readers must still learn the result
+		r.s.report(jsonrpc.ReportStore, fmt.Errorf("acp: the last event of run %s: %w", next.ID, err))
 		last := Event{Type: event, Run: &next}
-		if text, err := last.text(); err == nil {
-			r.leave(false)
+		if text, err := last.encodeText(); err == nil {
+			r.leaveIndex(false)
 			r.publish(next, [][]byte{text})
 		}
 	}
 }
 
-// leave tells the index that the run has ended. kept says that the store has its last event, which has all.
-func (r *run) leave(kept bool) {
+// leaveIndex removes the run from the active runs of the index. kept reports that the store has its
+// last event, which contains everything.
+func (r *run) leaveIndex(kept bool) {
 	ctx := context.WithoutCancel(r.ctx)
 	if kept && r.first > 1 {
 		if err := r.s.store.Delete(ctx, r.key, store.Any); err != nil {
-			r.s.report("store", forgot(r.key, err))
+			r.s.report(jsonrpc.ReportStore, removedError(r.key, err))
 		}
 	}
-	r.s.forget(ctx, r.s.index.end(r.entry, r.bytes, kept))
+	r.s.forgetRun(ctx, r.s.index.endRun(r.entry, r.bytes, kept))
 }
 
 func (r *run) failedToStore(next *Run, why string) EventType {
@@ -376,24 +386,24 @@ func (r *run) failedToStore(next *Run, why string) EventType {
 	return EventRunFailed
 }
 
-// stop begins to cancel the run.
-func (r *run) stop() (Run, error) {
+// stopRun starts to cancel the run.
+func (r *run) stopRun() (Run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state.Status.Terminal() || r.ending {
-		return Run{}, refuse(ErrOver, CodeServerError, "The run is over.")
+		return Run{}, newRefusal(ErrOver, CodeServerError, "The run has ended.")
 	}
 	r.state.Status, r.state.AwaitRequest = RunCancelling, nil
 	r.cancel(ErrCancelled)
 	return r.copyLocked(), nil
 }
 
-// ask tells everybody what is awaited, and waits for it.
-func (r *run) ask(ctx context.Context, question Message) (Message, error) {
+// askCaller publishes the question, and waits for the answer.
+func (r *run) askCaller(ctx context.Context, question Message) (Message, error) {
 	r.mu.Lock()
 	if r.asking {
 		r.mu.Unlock()
-		return Message{}, errors.New("acp: a run awaits one answer at a time")
+		return Message{}, errors.New("acp: a run can wait for only one answer at a time")
 	}
 	r.asking, r.expired = true, false
 	r.mu.Unlock()
@@ -410,7 +420,7 @@ func (r *run) ask(ctx context.Context, question Message) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	answer, err := r.await(ctx)
+	answer, err := r.awaitAnswer(ctx)
 	if r.ctx.Err() != nil {
 		return Message{}, context.Cause(r.ctx)
 	}
@@ -420,8 +430,8 @@ func (r *run) ask(ctx context.Context, question Message) (Message, error) {
 	}))
 }
 
-// await waits for the answer.
-func (r *run) await(ctx context.Context) (Message, error) {
+// awaitAnswer waits for the answer.
+func (r *run) awaitAnswer(ctx context.Context) (Message, error) {
 	r.s.index.awaits(1)
 	defer r.s.index.awaits(-1)
 	late := time.NewTimer(r.s.opts.AwaitTime)
@@ -437,29 +447,29 @@ func (r *run) await(ctx context.Context) (Message, error) {
 	case <-late.C:
 	}
 	r.mu.Lock()
-	r.expired = r.state.Status == RunAwaiting // nobody answers from here on
+	r.expired = r.state.Status == RunAwaiting // no answer is accepted from here on
 	expired := r.expired
 	r.mu.Unlock()
 	switch {
 	case !expired && r.ctx.Err() == nil:
-		return <-r.answer, nil // it came at the last moment
+		return <-r.answer, nil // it arrived at the last moment
 	case errors.Is(cause, ErrUnanswered):
 		r.cancel(ErrUnanswered)
 	}
 	return Message{}, cause
 }
 
-// resume hands over the answer, and returns the number of the last event before it.
+// resume passes the answer to the agent, and returns the number of the last event before it.
 func (r *run) resume(a *AwaitResume) (Run, int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.state.Status != RunAwaiting || r.ending || r.expired:
-		return Run{}, 0, refuse(ErrNotAwaiting, CodeServerError, "The run does not await an answer.")
+		return Run{}, 0, newRefusal(ErrNotAwaiting, CodeServerError, "The run is not waiting for an answer.")
 	case r.state.AwaitRequest.Type != a.Type:
-		return Run{}, 0, refuse(ErrNotAwaiting, CodeServerError, "The run awaits an answer of another type.")
+		return Run{}, 0, newRefusal(ErrNotAwaiting, CodeServerError, "The run is waiting for an answer of another type.")
 	}
 	r.state.Status, r.state.AwaitRequest = RunInProgress, nil
-	r.answer <- *a.Message // has room: there is one for each time it is awaiting
+	r.answer <- *a.Message // never blocks: one answer per await
 	return r.copyLocked(), r.last, nil
 }

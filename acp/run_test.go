@@ -85,11 +85,12 @@ func TestHowRunsFail(t *testing.T) {
 		{"public", "invalid_input", "I want a number.", ""},
 		{"private", "server_error", "The agent failed.", ""},
 		{"wrapped", "server_error", "The agent failed.", ""},
-		{"panics", "server_error", "The agent broke.", ""},
-		{"exits", "server_error", "The agent broke.", ""},
+		{"panics", "server_error", "The agent failed unexpectedly.", ""},
+		{"exits", "server_error", "The agent failed unexpectedly.", ""},
 		{"garbled", "server_error", "The agent failed.", ""},
 		{"garbage", "server_error", "The agent failed.", ""},
-		{"half", "server_error", "The agent failed.", "one"}, // what was not finished is in the events alone
+		// unfinished messages are in the events only
+		{"half", "server_error", "The agent failed.", "one"},
 	}
 	c := s.connect(nil)
 	for _, tt := range tests {
@@ -141,7 +142,8 @@ func TestAwaitAndResume(t *testing.T) {
 		t.Error(got)
 	}
 	run = must(t)(c.ResumeStream(t.Context(), run.ID, acp.Answer(acp.Text("1")), record(t, &second)))
-	// The text before and behind the question are messages of their own, since the first was over with it.
+	// The text before and after the question forms separate messages, because the question
+	// completes the first.
 	if got := typesOf(second); got != "run.in-progress message.created message.part message.part message.completed run.awaiting" {
 		t.Error(got)
 	}
@@ -234,7 +236,7 @@ func TestUnanswered(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		run = must(t)(c.Status(t.Context(), run.ID))
-		if run.Status != acp.RunFailed || run.Error.Message != "Nobody has answered in time." || time.Since(start) != time.Hour {
+		if run.Status != acp.RunFailed || run.Error.Message != "No answer in time." || time.Since(start) != time.Hour {
 			t.Errorf("%+v, error %+v", run, run.Error)
 		}
 		if _, err := c.Resume(t.Context(), run.ID, acp.Answer(acp.Text("y"))); !errors.Is(err, acp.ErrNotAwaiting) {
@@ -243,7 +245,8 @@ func TestUnanswered(t *testing.T) {
 	})
 }
 
-// An agent may wait for an answer as long as it likes, and go on without one.
+// TestAgentThatStopsWaiting checks that an agent may limit its wait for an answer, and continue
+// without one.
 func TestAgentThatStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -284,7 +287,7 @@ func TestModes(t *testing.T) {
 	if run := s.settle(job.ID()); run.Status != acp.RunCompleted || run.Text() != "done" {
 		t.Errorf("%+v", run)
 	}
-	// A caller that goes away takes nothing with it.
+	// The run continues after its caller has disconnected.
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		job = eventually(t, s.begun)
@@ -357,12 +360,12 @@ func TestServerRefuses(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	s := newStage(t, nil)
 	c := s.local()
-	waiting := must(t)(c.Run(t.Context(), ask("ask", "x"))) // is not waited for
+	waiting := must(t)(c.Run(t.Context(), ask("ask", "x"))) // Shutdown does not wait for it
 	must(t)(c.Start(t.Context(), ask("wait", "x")))
 	job := eventually(t, s.begun)
 	done := make(chan error, 1)
 	go func() { done <- s.Shutdown(t.Context()) }()
-	for { // until it takes no more
+	for { // until it rejects new runs
 		_, err := c.Start(t.Context(), ask("echo", "x"))
 		if errors.Is(err, acp.ErrBusy) {
 			break
@@ -378,7 +381,8 @@ func TestShutdown(t *testing.T) {
 	_, _ = waiting, job
 }
 
-// Runs that begin while the server closes are refused, or closed with it.
+// TestCloseWhileRunsBegin checks that runs that begin while the server closes are rejected, or
+// closed with it.
 func TestCloseWhileRunsBegin(t *testing.T) {
 	for range 20 {
 		s := newStage(t, nil)

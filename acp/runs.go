@@ -9,11 +9,13 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// What a binding needs of a Server is here and in sessions.go. Errors are an [*Error], or ctx's cause, or private.
+// This file and sessions.go contain the methods of a Server that a binding needs. Errors are an
+// [*Error], ctx's cause, or private.
 
-// Create starts a run and returns it as it began, whatever the mode. It goes on by itself. The request is the server's from now on.
+// Create starts a run and returns its initial state, whatever the mode. The run continues on its
+// own. The server owns the request from then on.
 func (s *Server) Create(ctx context.Context, q *RunCreateRequest) (Run, error) {
-	if err := q.check(); err != nil {
+	if err := q.checkRequest(); err != nil {
 		return Run{}, err
 	}
 	if err := s.Load(ctx); err != nil {
@@ -24,15 +26,15 @@ func (s *Server) Create(ctx context.Context, q *RunCreateRequest) (Run, error) {
 		return Run{}, err
 	}
 	owner := s.owner(ctx)
-	past, err := s.open(ctx, owner, q)
+	past, err := s.openSession(ctx, owner, q)
 	if err != nil {
 		return Run{}, err
 	}
 	r := newRun(s, agent, owner, q)
 	r.past = past
 	created, _ := r.snapshot()
-	gone, err := s.index.begin(r.entry)
-	s.forget(ctx, gone)
+	gone, err := s.index.addRun(r.entry)
+	s.forgetRun(ctx, gone)
 	if err != nil {
 		return Run{}, err
 	}
@@ -40,20 +42,20 @@ func (s *Server) Create(ctx context.Context, q *RunCreateRequest) (Run, error) {
 		err = s.replace(ctx, owner, q.SessionID, past)
 	}
 	if err == nil {
-		err = stored(r.begin(ctx))
+		err = stored(r.writeFirstEvent(ctx))
 	}
 	if err != nil {
 		r.cancel(ErrOver)
-		s.index.drop(r.entry)
+		s.index.dropEntry(r.entry)
 		return Run{}, err
 	}
 	s.running.Go(r.work)
 	return created, nil
 }
 
-// Run returns a run as it is now, or [ErrNotFound].
+// Run returns the current state of a run, or [ErrNotFound].
 func (s *Server) Run(ctx context.Context, id string) (Run, error) {
-	e, live, err := s.find(ctx, id)
+	e, live, err := s.findRun(ctx, id)
 	if err != nil {
 		return Run{}, err
 	}
@@ -65,19 +67,20 @@ func (s *Server) Run(ctx context.Context, id string) (Run, error) {
 	return run, err
 }
 
-// find looks for a run of whoever asks.
-func (s *Server) find(ctx context.Context, id string) (*entry, *run, error) {
+// findRun returns a run of the caller.
+func (s *Server) findRun(ctx context.Context, id string) (*entry, *run, error) {
 	if err := s.Load(ctx); err != nil {
 		return nil, nil, err
 	}
-	e, live := s.index.run(s.owner(ctx), id)
+	e, live := s.index.liveRun(s.owner(ctx), id)
 	if e == nil {
 		return nil, nil, notFound("run")
 	}
 	return e, live, nil
 }
 
-// ended returns a run that has ended, and the number of its last event, from the store: the last event has all.
+// ended returns an ended run, and the number of its last event, from the store. The last event
+// contains the complete run.
 func (s *Server) ended(ctx context.Context, e *entry) (Run, int64, error) {
 	key := runKey(e.owner, e.id)
 	head, err := s.store.Head(ctx, key)
@@ -93,41 +96,43 @@ func (s *Server) ended(ctx context.Context, e *entry) (Run, int64, error) {
 		}
 	}
 	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTrimmed) {
-		return Run{}, 0, notFound("run") // it was forgotten at this moment
+		return Run{}, 0, notFound("run") // it was removed just now
 	}
 	return Run{}, 0, stored(err)
 }
 
-// Resume answers a run that is awaiting, and returns it as it is then, with the number of the last event before that.
+// Resume sends the awaited input to a run, and returns the run after that, with the number of the
+// last event before it.
 func (s *Server) Resume(ctx context.Context, q *RunResumeRequest) (Run, int64, error) {
-	if err := q.check(); err != nil {
+	if err := q.checkRequest(); err != nil {
 		return Run{}, 0, err
 	}
-	_, live, err := s.find(ctx, q.RunID)
+	_, live, err := s.findRun(ctx, q.RunID)
 	switch {
 	case err != nil:
 		return Run{}, 0, err
 	case live == nil:
-		return Run{}, 0, refuse(ErrNotAwaiting, CodeServerError, "The run does not await an answer.")
+		return Run{}, 0, newRefusal(ErrNotAwaiting, CodeServerError, "The run is not waiting for an answer.")
 	}
 	return live.resume(&q.AwaitResume)
 }
 
-// Cancel begins to cancel a run and returns it as cancelling. The context of its agent has ended by then. A run that is over is [ErrOver].
+// Cancel starts to cancel a run and returns it as cancelling. The context of its agent is canceled
+// by then. If the run is over, the error is [ErrOver].
 func (s *Server) Cancel(ctx context.Context, id string) (Run, error) {
-	_, live, err := s.find(ctx, id)
+	_, live, err := s.findRun(ctx, id)
 	switch {
 	case err != nil:
 		return Run{}, err
 	case live == nil:
-		return Run{}, refuse(ErrOver, CodeServerError, "The run is over.")
+		return Run{}, newRefusal(ErrOver, CodeServerError, "The run has ended.")
 	}
-	return live.stop()
+	return live.stopRun()
 }
 
-// Wait returns a run once it has ended, or awaits an answer.
+// Wait returns a run once it has ended or awaits input.
 func (s *Server) Wait(ctx context.Context, id string) (Run, error) {
-	e, live, err := s.find(ctx, id)
+	e, live, err := s.findRun(ctx, id)
 	if err != nil {
 		return Run{}, err
 	}
@@ -150,20 +155,20 @@ func (s *Server) Wait(ctx context.Context, id string) (Run, error) {
 	}
 }
 
-// A Record is an event of a run as it is kept and sent: JSON text, with its number.
+// A Record is an event of a run as it is stored and sent: JSON text, with its number.
 type Record struct {
 	Seq   int64
-	Event jsonrpc.Raw // not to be changed
+	Event jsonrpc.Raw // must not be modified
 }
 
-// Events returns what has happened in a run behind the event with the number after. 0 is from the beginning, -1 nothing. Events that are not kept
-// any more are [ErrNotKept].
+// Events returns the events of a run after the event with the number after. 0 means from the
+// beginning; -1 returns no events. If the events are no longer stored, the error is [ErrNotKept].
 func (s *Server) Events(ctx context.Context, id string, after int64) ([]Record, error) {
-	e, live, err := s.find(ctx, id)
+	e, live, err := s.findRun(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.follow(ctx, e, live, after)
+	f, err := s.followRun(ctx, e, live, after)
 	if err != nil {
 		return nil, err
 	}
@@ -178,13 +183,14 @@ func (s *Server) Events(ctx context.Context, id string, after int64) ([]Record, 
 	return all, nil
 }
 
-// Ahead tells how many events there are behind the one with the number after, as in [Server.Events], without reading them.
+// Ahead returns how many events follow the one with the number after, as in [Server.Events],
+// without reading them.
 func (s *Server) Ahead(ctx context.Context, id string, after int64) (int64, error) {
-	e, live, err := s.find(ctx, id)
+	e, live, err := s.findRun(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	f, err := s.follow(ctx, e, live, after)
+	f, err := s.followRun(ctx, e, live, after)
 	if err != nil || f.at == f.last {
 		return 0, err
 	}
@@ -202,22 +208,23 @@ func (s *Server) Ahead(ctx context.Context, id string, after int64) (int64, erro
 	return f.last - f.at, nil
 }
 
-// notKept refuses events that have been forgotten.
+// notKept returns the error for events that were removed.
 func notKept(oldest uint64) *Error {
-	e := refuse(ErrNotKept, CodeServerError, "The events are not kept any more.")
+	e := newRefusal(ErrNotKept, CodeServerError, "The events are no longer stored.")
 	e.Data = jsonrpc.Raw(append(appendInt([]byte(`{"oldest":`), int64(oldest)), '}'))
 	return e
 }
 
-// Follow hands over what happens in a run behind the event with the number after, as in [Server.Events], as it happens, some events
-// at a time. It returns the run once on has had the last event, or the one with which the run awaits an answer. An error of on ends it.
-// A slow on holds up nobody else.
+// Follow calls on with the events of a run after the event with the number after, as in
+// [Server.Events], as they happen, with several events per call. It returns the run after on has
+// received the last event, or the one with which the run awaits input. An error from on ends it. A
+// slow on does not delay others.
 func (s *Server) Follow(ctx context.Context, id string, after int64, on func([]Record) error) (Run, error) {
-	e, live, err := s.find(ctx, id)
+	e, live, err := s.findRun(ctx, id)
 	if err != nil {
 		return Run{}, err
 	}
-	f, err := s.follow(ctx, e, live, after)
+	f, err := s.followRun(ctx, e, live, after)
 	if err != nil {
 		return Run{}, err
 	}
@@ -237,20 +244,20 @@ func (s *Server) Follow(ctx context.Context, id string, after int64, on func([]R
 	}
 }
 
-// A follower reads the log of a run, from any place to its end.
+// A follower reads the log of a run, from any event to its end.
 type follower struct {
 	s    *Server
 	key  string
 	live *run
 	at   int64 // the number of the last event that was read
 
-	run     Run // as it was when last was the newest event
+	run     Run // the state when last was the newest event
 	last    int64
-	changed <-chan struct{} // closed when there is more
+	changed <-chan struct{} // closed when there are more events
 }
 
-// follow begins behind an event.
-func (s *Server) follow(ctx context.Context, e *entry, live *run, after int64) (*follower, error) {
+// followRun returns a follower that begins after an event.
+func (s *Server) followRun(ctx context.Context, e *entry, live *run, after int64) (*follower, error) {
 	f := &follower{s: s, key: runKey(e.owner, e.id), live: live, at: after}
 	if live != nil {
 		f.look()
@@ -264,19 +271,19 @@ func (s *Server) follow(ctx context.Context, e *entry, live *run, after int64) (
 	case after == -1:
 		f.at = f.last
 	case after < -1 || after > f.last:
-		return nil, invalid("after is the number of an event of the run, or -1.")
+		return nil, invalid("after must be the number of an event of the run, or -1.")
 	}
 	return f, nil
 }
 
-// look finds out how far the run is.
+// look reads the current state of the run.
 func (f *follower) look() {
 	f.live.mu.Lock()
 	defer f.live.mu.Unlock()
 	f.run, f.last, f.changed = f.live.copyLocked(), f.live.last, f.live.changed
 }
 
-// next waits for more, and reports whether there is none.
+// next waits for more events. done reports that there will be none until the run is resumed.
 func (f *follower) next(ctx context.Context) (done bool, err error) {
 	if f.run.settled() {
 		return true, nil
@@ -290,12 +297,12 @@ func (f *follower) next(ctx context.Context) (done bool, err error) {
 	}
 }
 
-// page returns some events behind at, one at least, from memory if they are there.
+// page returns some events after at, at least one, from memory if possible.
 func (f *follower) page(ctx context.Context) ([]Record, error) {
 	var out []Record
 	if f.live != nil {
 		f.live.mu.Lock()
-		// What is not kept any more is refused, whether or not it happens to be here still.
+		// Events that are no longer stored are an error, even if they happen to be in memory.
 		if from := f.at - (f.live.last - int64(len(f.live.tail))); from >= 0 && f.at+1 >= f.live.first {
 			for i, text := range f.live.tail[from:min(int64(len(f.live.tail)), from+f.last-f.at)] {
 				out = append(out, Record{f.at + int64(i) + 1, text})
@@ -305,7 +312,7 @@ func (f *follower) page(ctx context.Context) ([]Record, error) {
 	}
 	if out == nil {
 		var err error
-		if out, err = f.read(ctx); err != nil {
+		if out, err = f.readRecords(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -313,8 +320,8 @@ func (f *follower) page(ctx context.Context) ([]Record, error) {
 	return out, nil
 }
 
-// read is page from the store.
-func (f *follower) read(ctx context.Context) ([]Record, error) {
+// readRecords is page from the store.
+func (f *follower) readRecords(ctx context.Context) ([]Record, error) {
 	var out []Record
 	size := 0
 	for event, err := range f.s.store.Read(ctx, f.key, uint64(f.at)) {
@@ -330,7 +337,7 @@ func (f *follower) read(ctx context.Context) ([]Record, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, notFound("run") // it was forgotten at this moment
+		return nil, notFound("run") // it was removed just now
 	}
 	return out, nil
 }

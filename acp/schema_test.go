@@ -20,7 +20,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// The vendored description judges the types, and every run, event and session that the tests of this package see.
+// The vendored description validates the types, and every run, event and session in the tests of
+// this package.
 
 const schemaFile = "testdata/schema/openapi-0.2.0.yaml"
 
@@ -39,7 +40,7 @@ func TestSchemaIsUnchanged(t *testing.T) {
 	}
 }
 
-// description is the vendored file, with OpenAPI's own word for null put into JSON Schema's.
+// description is the vendored file, with OpenAPI's "nullable" converted to JSON Schema.
 var description = sync.OnceValues(func() (map[string]any, error) {
 	text, err := os.ReadFile(schemaFile)
 	if err != nil {
@@ -56,7 +57,7 @@ var description = sync.OnceValues(func() (map[string]any, error) {
 	return doc.(map[string]any), nil
 })
 
-// nullable makes "nullable: true" a choice.
+// nullable converts "nullable: true" to a choice with null.
 func nullable(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -87,7 +88,7 @@ var compiled struct {
 	schemas map[string]*jsonschema.Schema
 }
 
-// judge holds a text against a schema of the description and returns what is wrong with it.
+// judge validates a text against a schema of the description and returns the error.
 func judge(name string, text []byte) error {
 	doc, err := description()
 	if err != nil {
@@ -117,8 +118,9 @@ func judge(name string, text []byte) error {
 	return s.Validate(value)
 }
 
-// mustFit fails unless the schema takes the text. The one thing that the description forbids, and its own servers do, is the message that has only
-// begun: it has no parts, and null for its end.
+// mustFit fails unless the schema accepts the text. One exception is what the description forbids
+// but its own servers send: the message that has just begun, which has no parts and null as its
+// end.
 func mustFit(t testing.TB, name string, text []byte) {
 	t.Helper()
 	judged := bytes.Replace(text, []byte(`"parts":[],`), []byte(`"parts":[{"content_type":"text/plain"}],`), 1)
@@ -128,7 +130,8 @@ func mustFit(t testing.TB, name string, text []byte) {
 	}
 }
 
-// The members of each Go type are those of its schema, and what is required is always written.
+// TestTypesHaveTheMembersOfTheSchema checks that each Go type has the members of its schema, and
+// always writes the required ones.
 func TestTypesHaveTheMembersOfTheSchema(t *testing.T) {
 	doc, err := description()
 	if err != nil {
@@ -146,7 +149,7 @@ func TestTypesHaveTheMembersOfTheSchema(t *testing.T) {
 		name   string
 		schema map[string]any
 		value  any
-		more   []string // members that the description does not name, and why
+		more   []string // members not in the description, and why
 	}{
 		{"Error", at("Error"), acp.Error{}, nil},
 		{"Message", at("Message"), acp.Message{}, nil},
@@ -192,7 +195,7 @@ func TestTypesHaveTheMembersOfTheSchema(t *testing.T) {
 		required, _ := tt.schema["required"].([]any)
 		for _, name := range required {
 			if name == "run_id" && tt.name == "RunResumeRequest" {
-				continue // the path has it, and clients leave it out
+				continue // it is in the path, and clients omit it
 			}
 			if !slices.Contains(always, name.(string)) {
 				t.Errorf("%s: %s is required, and may be left out", tt.name, name)
@@ -201,7 +204,7 @@ func TestTypesHaveTheMembersOfTheSchema(t *testing.T) {
 	}
 }
 
-// Each word of an enumeration has its constant.
+// TestWordsOfTheSchema checks that each enumeration value has a constant.
 func TestWordsOfTheSchema(t *testing.T) {
 	for name, words := range map[string][]any{
 		"RunStatus": {acp.RunCreated, acp.RunInProgress, acp.RunAwaiting, acp.RunCancelling, acp.RunCancelled, acp.RunCompleted, acp.RunFailed},
@@ -225,7 +228,7 @@ func TestWordsOfTheSchema(t *testing.T) {
 	}
 }
 
-// full is a value of each type with all its members, so that the schema sees them.
+// TestFullValuesFit validates a value of each type with all its members.
 func TestFullValuesFit(t *testing.T) {
 	at := time.Date(2026, 11, 20, 14, 0, 0, 5e6, time.UTC)
 	n, f := 3, 1.5
@@ -263,7 +266,7 @@ func TestFullValuesFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustFit(t, name, body.Result)
-		// What was written reads the same.
+		// The encoded value decodes to an equal one.
 		back := reflect.New(reflect.TypeOf(value))
 		if err := jsonrpc.Raw(body.Result).Decode(back.Interface()); err != nil || !reflect.DeepEqual(back.Elem().Interface(), value) {
 			t.Errorf("%s came back as %+v, %v", name, back.Elem().Interface(), err)

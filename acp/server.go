@@ -8,36 +8,64 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/report"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/store"
 )
 
-// An Agent is something that can be asked to run.
+// An Agent is a named function that a [Server] runs on request.
 type Agent struct {
-	// Manifest presents the agent. Content types that are left out become "*/*".
+	// Manifest describes the agent. Missing content types become "*/*".
 	Manifest AgentManifest
 
-	// Run does the work of one run and returns when it is done. It runs on a goroutine of its own, many of them at once. ctx ends when
-	// the run is cancelled ([ErrCancelled]), its question stays unanswered ([ErrUnanswered]) or the server closes
-	// ([ErrShutdown]); until Run returns, a cancelled run is cancelling. A returned [*Error] is what the run failed with; of any
-	// other error callers learn nothing, it goes to Options.Report.
+	// Run executes one run and returns when it is done. Each call has its own goroutine, and many
+	// run at once. ctx is canceled when the run is cancelled ([ErrCancelled]), its question is not
+	// answered in time ([ErrUnanswered]) or the server closes ([ErrShutdown]). Until Run returns,
+	// the status of a cancelled run is cancelling. A returned [*Error] is the error of the failed
+	// run. Any other error is not sent to callers; it is passed to Options.Report.
 	Run func(ctx context.Context, j *Job) error
 }
 
-// Limits bound what a [Server] keeps. In each field zero means the default.
+// Limits bound what a [Server] stores. For each field, zero means the default.
 type Limits struct {
-	Active   int // runs that have not ended; 1,000. More are refused with ErrBusy
-	Input    int // bytes of the input of all runs that have not ended; 256 MiB. More are refused with ErrBusy
-	Runs     int // runs that are kept; 10,000. For one more the run that ended first is forgotten
-	Sessions int // sessions that are kept; 10,000. For one more the session that was used longest ago is forgotten, with its messages
-	Owned    int // runs, and sessions, of one principal; 1,000. Does not count where callers have no name
+	// Active bounds the active runs. The default is 1,000. Beyond it, requests get ErrBusy.
+	Active int
+	// Input bounds the input of all active runs, in bytes. The default is 256 MiB. Beyond it,
+	// requests get ErrBusy.
+	Input int
+	// Runs bounds the stored runs. The default is 10,000. Beyond it, the run that ended first is
+	// removed.
+	Runs int
+	// Sessions bounds the stored sessions. The default is 10,000. Beyond it, the least recently
+	// used session is removed with its messages.
+	Sessions int
+	// SessionBytes bounds the stored sessions with their messages, in bytes. The default is 64 MiB.
+	// Beyond it, the least recently used sessions without active runs are removed: those of the
+	// caller if it has a principal and holds more than a quarter. If that is not enough, requests
+	// get ErrBusy, and a run whose messages find no room fails.
+	SessionBytes int64
+	// Owned bounds the runs, and the sessions, of one principal. The default is 1,000. It does not
+	// apply to callers without a principal.
+	Owned int
 
-	Bytes    int64 // of the events of all runs that have ended; 128 MiB. For more the runs that ended first are forgotten
-	Events   int   // events kept of one run; 10,000. For more its oldest are forgotten, and whoever asks for them gets ErrNotKept
-	LogBytes int64 // bytes of the events kept of one run; 10 MiB. The same
-	Part     int   // bytes of one part, or of a generic event; 1 MiB. More are ErrTooLarge
-	Output   int   // bytes of the output of one run; 4 MiB. More are ErrTooLarge
-	History  int   // messages of one session; 1,000. Then runs in it are refused
+	// Bytes bounds the events of all ended runs, in bytes. The default is 128 MiB. Beyond it, the
+	// runs that ended first are removed.
+	Bytes int64
+	// Events bounds the stored events of one run. The default is 10,000. Beyond it, its oldest
+	// events are removed; requests for them get ErrNotKept.
+	Events int
+	// LogBytes bounds the stored events of one run, in bytes. The default is 10 MiB. Beyond it,
+	// events are removed as for Events.
+	LogBytes int64
+	// Part bounds one part, or a generic event, in bytes. The default is 1 MiB. A larger one is
+	// ErrTooLarge.
+	Part int
+	// Output bounds the output of one run, in bytes. The default is 4 MiB. More is ErrTooLarge.
+	Output int
+	// History bounds the messages of one session. The default is 1,000. Beyond it, runs in the
+	// session are rejected.
+	History int
 }
 
 func (l Limits) withDefaults() Limits {
@@ -58,73 +86,85 @@ func (l Limits) withDefaults() Limits {
 	if l.Bytes <= 0 {
 		l.Bytes = 128 << 20
 	}
+	if l.SessionBytes <= 0 {
+		l.SessionBytes = 64 << 20
+	}
 	if l.LogBytes <= 0 {
 		l.LogBytes = 10 << 20
 	}
 	return l
 }
 
-// StoreLimits are the limits that a [store.Store] needs for the default Limits of a [Server]: one event holds the whole output of a run,
-// and one value a message. With less room, what does not fit fails its run.
+// StoreLimits returns the limits that a [store.Store] needs for the default Limits of a [Server]:
+// one event holds the whole output of a run, and one value holds a message. With lower limits, a
+// run whose data is too large fails.
 func StoreLimits() store.Limits {
 	return store.Limits{EventBytes: 8 << 20, LogBytes: 16 << 20, ValueBytes: 8 << 20}
 }
 
-// Options tune a [Server]. The zero value is ready for use.
+// Options configures a [Server]. The zero value is ready to use.
 type Options struct {
-	// Store keeps runs, sessions and their messages. Nil means memory. What ended before a restart is found after it; what was under way has
-	// failed then. No two servers use one Store at once. It stays open when the server closes.
+	// Store stores runs, sessions and their messages. If nil, they are in memory. Runs that ended
+	// before a restart are available after it; runs that were active have failed. Two servers must
+	// not use one Store at once. The server does not close it.
 	Store store.Store
 
-	// Principal names who asks: runs and sessions are found by whom they belong to alone. Nil means that all callers are one.
+	// Principal returns the caller's identity: runs and sessions are visible to their owner only.
+	// If nil, all callers share one identity.
 	Principal func(ctx context.Context) string
 
-	// ResourceURL is where the resource with an id can be had, if anywhere: usually the address of the REST binding and "/resources/ID".
-	// Nil means urn:uuid:ID, which nobody can fetch.
+	// ResourceURL returns the URL of the resource with an id, usually the URL of the REST binding
+	// and "/resources/ID". If nil, it is urn:uuid:ID, which cannot be fetched.
 	ResourceURL func(id string) string
 
-	// Fetch gets the JSON text of a message that is kept by another server, for sessions that began there. Nil: such a history cannot be
-	// read. It must not be led to addresses inside the network that callers could not reach by themselves.
+	// Fetch returns the JSON text of a message that another server stores, for sessions that began
+	// there. If nil, such a history cannot be read. Fetch must not access internal addresses that
+	// callers could not reach themselves.
 	Fetch func(ctx context.Context, url string) (jsonrpc.Raw, error)
 
-	// CancelOnDisconnect cancels a run when the caller who waits for its end or its events, since it created or resumed it, goes away.
+	// CancelOnDisconnect cancels a run when the caller that created or resumed it, and waits for
+	// its end or its events, disconnects.
 	CancelOnDisconnect bool
 
-	// AwaitTime is how long a run waits for an answer to its question; then it fails. Zero means 24 h.
+	// AwaitTime is how long a run waits for the answer to its question; then it fails. If zero, it
+	// is 24 h.
 	AwaitTime time.Duration
 
 	Limits Limits
 
-	// Report gets what must not go out: private errors and panics of agents, runs and sessions that were forgotten. Nil drops it. It is
-	// called from many goroutines.
+	// Report gets what must not go out: private errors and panics of agents, runs and sessions that
+	// were forgotten. If nil, slog's default logger gets it, as one escaped line each. It is called
+	// from many goroutines.
 	Report func(what string, err error)
 }
 
-// A Server runs agents. It is a [jsonrpc.Handler] of the JSON-RPC binding, and what package acphttp stands on. It is safe for concurrent
-// use. Make it with [NewServer].
+// A Server runs agents. It is a [jsonrpc.Handler] of the JSON-RPC binding, and package acphttp is
+// based on it. It is safe for concurrent use. Create it with [NewServer].
 type Server struct {
 	opts  Options
 	store store.Store
-	own   bool // the store is ours to close
+	own   bool // Close closes the store
 
-	ctx     context.Context // of all runs
+	ctx     context.Context // parent of the contexts of all runs
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
 
 	index index
 	loads loader
 
-	mu     sync.RWMutex // guards what follows
+	mu     sync.RWMutex // guards the fields below
 	agents []*Agent
 }
 
-// NewServer makes a server without agents. It starts nothing. Nil options are the zero Options.
+// NewServer returns a server without agents. It starts nothing. If o is nil, the zero Options are
+// used.
 func NewServer(o *Options) *Server {
 	if o == nil {
 		o = &Options{}
 	}
 	s := &Server{opts: *o, store: o.Store}
 	s.opts.Limits = s.opts.Limits.withDefaults()
+	s.opts.Report = report.Or(s.opts.Report, "acp")
 	if s.opts.AwaitTime <= 0 {
 		s.opts.AwaitTime = 24 * time.Hour
 	}
@@ -135,17 +175,18 @@ func NewServer(o *Options) *Server {
 		s.store, s.own = store.NewMemory(StoreLimits()), true
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.index.init(s.opts.Limits)
+	s.index.initIndex(s.opts.Limits)
 	s.loads.turn = make(chan struct{}, 1)
 	s.loads.done.Store(s.own)
 	return s
 }
 
-// Add makes an agent available, at any time. It panics if the name is none, or taken, or there is nothing to run.
+// Add makes an agent available, at any time. It panics if the name is invalid or in use, or if Run
+// is nil.
 func (s *Server) Add(a Agent) {
 	name := a.Manifest.Name
 	if !isName(name) {
-		panic(fmt.Sprintf("acp: %q is not the name of an agent: a DNS label is", name))
+		panic(fmt.Sprintf("acp: %q is not a valid agent name: it must be a DNS label", name))
 	}
 	if a.Run == nil {
 		panic(fmt.Sprintf("acp: agent %s has no Run", name))
@@ -154,12 +195,12 @@ func (s *Server) Add(a Agent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.agentLocked(name) != nil {
-		panic(fmt.Sprintf("acp: agent %s is there already", name))
+		panic(fmt.Sprintf("acp: duplicate agent %s", name))
 	}
 	s.agents = append(s.agents, &a)
 }
 
-// Remove makes an agent unavailable, and reports whether it was there. Its runs go on.
+// Remove makes an agent unavailable, and reports whether it existed. Its runs continue.
 func (s *Server) Remove(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,14 +227,14 @@ func (s *Server) agent(name string) (*Agent, error) {
 	return nil, notFound("agent")
 }
 
-// Agents returns the manifests in the order they were added: up to limit of them, all for 0, without the first offset. Limits go up
-// to 1,000.
+// Agents returns the manifests in the order in which they were added: up to limit of them, or all
+// if limit is 0, without the first offset. The maximum limit is 1,000.
 func (s *Server) Agents(limit, offset int) ([]AgentManifest, error) {
 	if limit < 0 || limit > 1000 {
-		return nil, invalid("The limit is a number from 1 to 1000.")
+		return nil, invalid("The limit must be a number from 1 to 1000.")
 	}
 	if offset < 0 {
-		return nil, invalid("The offset is not negative.")
+		return nil, invalid("The offset must not be negative.")
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -217,20 +258,26 @@ func (s *Server) Agent(name string) (AgentManifest, error) {
 	return a.Manifest, nil
 }
 
-// Shutdown takes no more runs and waits until those under way have ended; then it closes. Runs that await an answer are not waited for. When ctx
-// ends first, the rest is cut off, and Shutdown returns ctx's cause.
+// Shutdown accepts no new runs and waits until the active runs have ended; then it closes the
+// server. It does not wait for runs that await input. If ctx is canceled first, the remaining runs
+// are stopped, and Shutdown returns ctx's cause.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.index.close()
+	s.index.closeIndex()
 	err := s.index.idle(ctx, true)
 	return errors.Join(err, s.Close())
 }
 
-// Close ends all runs, which have then failed, and waits until their agents have returned.
+// Close stops all runs, which then have failed, and waits until their agents have returned.
 func (s *Server) Close() error {
-	s.index.close()
+	s.index.closeIndex()
 	s.cancel(ErrShutdown)
-	_ = s.index.idle(context.Background(), false) // has no end; those that begin at this moment are among them
-	s.running.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), grace.Time)
+	defer cancel()
+	// Includes runs that begin at this moment.
+	if s.index.idle(ctx, false) != nil || !grace.Wait(&s.running, grace.Time) {
+		s.report(jsonrpc.ReportStuck, jsonrpc.ErrStillRunning)
+		return jsonrpc.ErrStillRunning // the store stays open for agents that still run
+	}
 	if s.own {
 		return s.store.Close()
 	}
@@ -238,15 +285,14 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) report(what string, err error) {
-	if s.opts.Report != nil {
-		s.opts.Report(what, err)
-	}
+	s.opts.Report(what, err)
 }
 
-// owner tells whose runs and sessions a request is about: a short form of the principal's name, for keys.
+// owner returns the owner of a request's runs and sessions: a short form of the principal, for
+// keys.
 func (s *Server) owner(ctx context.Context) string {
 	if s.opts.Principal == nil {
-		return nobody
+		return anonymousOwner
 	}
 	return ownerOf(s.opts.Principal(ctx))
 }

@@ -48,7 +48,7 @@ func TestSessions(t *testing.T) {
 		}
 		mustFit(t, "Message", text)
 	}
-	// A session that a client names is one, though nothing has been said in it yet.
+	// A session that a client names exists, even before it has messages.
 	run := must(t)(c.Start(t.Context(), in(uuid1, ask("wait", "x"))))
 	eventually(t, s.begun)
 	if session, err := c.Session(t.Context(), uuid1); err != nil || len(session.History) != 0 {
@@ -65,7 +65,54 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Runs that end at the same moment all find their place in the history.
+// TestSessionsShareMessages checks that a session that references messages of another does not
+// remove them: neither when it is replaced, nor when one of the two is removed.
+func TestSessionsShareMessages(t *testing.T) {
+	s := newStage(t, &acp.Options{Limits: acp.Limits{Sessions: 2}})
+	c := s.connect(nil)
+	with := func(id string, history []string) acp.RunCreateRequest {
+		q := ask("memory", "next")
+		q.Session = &acp.Session{ID: id, History: history}
+		return q
+	}
+	text := func(url string) bool {
+		_, err := s.Resource(t.Context(), strings.TrimPrefix(url, "urn:uuid:"))
+		return err == nil
+	}
+	first := must(t)(c.Run(t.Context(), ask("echo", "one")))
+	session, err := c.Session(t.Context(), first.SessionID)
+	if err != nil || len(session.History) != 2 {
+		t.Fatal(session, err)
+	}
+	if got := must(t)(c.Run(t.Context(), with(uuid1, session.History))); !strings.HasPrefix(got.Text(), "user=one;") {
+		t.Fatalf("the second session begins with %q", got.Text())
+	}
+	must(t)(c.Run(t.Context(), with(uuid1, nil)))
+	for _, url := range session.History {
+		if !text(url) {
+			t.Errorf("%s is gone, which the first session names", url)
+		}
+	}
+	if got := must(t)(c.Run(t.Context(), in(first.SessionID, ask("memory", "two")))); !strings.HasPrefix(got.Text(), "user=one;") {
+		t.Errorf("the first session has %q", got.Text())
+	}
+	// The first is removed; the second still references the messages that it added.
+	must(t)(c.Run(t.Context(), with(uuid1, session.History)))
+	must(t)(c.Run(t.Context(), ask("echo", "another session")))
+	for _, url := range session.History {
+		if !text(url) {
+			t.Errorf("%s is gone, which the second session names", url)
+		}
+	}
+	must(t)(c.Run(t.Context(), with(uuid1, nil)))
+	for _, url := range session.History {
+		if text(url) {
+			t.Errorf("%s is still there, which no session names", url)
+		}
+	}
+}
+
+// TestSessionOfManyRuns checks that runs that end at the same moment are all added to the history.
 func TestSessionOfManyRuns(t *testing.T) {
 	s := newStage(t, nil)
 	c := s.local()
@@ -95,7 +142,7 @@ func TestSessionOfManyRuns(t *testing.T) {
 	}
 }
 
-// A session may have begun at another server.
+// TestDistributedSessions uses a session that began at another server.
 func TestDistributedSessions(t *testing.T) {
 	elsewhere := map[string]string{
 		"https://there.example/1": `{"role":"user","parts":[{"content_type":"text/plain","content":"from there"}]}`,
@@ -124,7 +171,8 @@ func TestDistributedSessions(t *testing.T) {
 	if err != nil || len(session.History) != 3 || session.History[0] != "https://there.example/1" || session.State != "https://there.example/state" {
 		t.Fatalf("%+v, %v", session, err)
 	}
-	// It comes back with what we have said ourselves, which needs no fetching; and what is left out is gone.
+	// The session is sent back with our own messages, which need no fetching; omitted messages are
+	// removed.
 	run = must(t)(c.Run(t.Context(), bring(session.History[0], session.History[2])))
 	if run.Text() != "user=from there;agent/memory=user=from there;end;end" {
 		t.Errorf("%q %v", run.Text(), run.Error)
@@ -142,7 +190,7 @@ func TestDistributedSessions(t *testing.T) {
 			t.Errorf("%s: %+v", url, run)
 		}
 	}
-	// Without a way to fetch, an agent that wants the history fails, and others do not.
+	// Without Fetch, an agent that reads the history fails, and others do not.
 	s = newStage(t, nil)
 	if run := must(t)(s.local().Run(t.Context(), bring("https://there.example/1"))); run.Status != acp.RunFailed {
 		t.Errorf("%+v", run)
@@ -160,7 +208,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	for range 2 {
 		must(t)(c.Run(t.Context(), in(uuid1, ask("echo", "x"))))
 	}
-	// There is room for the question, and not for the answer.
+	// The question fits in the store, but the answer does not.
 	run := must(t)(c.Run(t.Context(), in(uuid1, ask("echo", "x"))))
 	if run.Status != acp.RunFailed || run.Error.Message != "The session could not be stored." || run.Text() != "x" {
 		t.Errorf("%+v, %v", run, run.Error)
@@ -176,7 +224,8 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
-// A server with the store of an earlier one knows all that had ended, and says of the rest that it was cut off.
+// TestRestart checks that a server with the store of an earlier one has all ended runs, and reports
+// the others as failed.
 func TestRestart(t *testing.T) {
 	memory := store.NewMemory(acp.StoreLimits())
 	defer memory.Close()
@@ -210,7 +259,7 @@ func TestRestart(t *testing.T) {
 	eventually(t, s.begun)
 	waiting := must(t)(c.Run(ada, ask("ask", "x")))
 
-	// The process ends here, as far as the store knows: what s writes from now on is lost.
+	// The process ends here for the store: later writes of s are lost.
 	image := copyStore(t, memory)
 	o.Store = image
 	again := newStage(t, o)
@@ -243,12 +292,12 @@ func TestRestart(t *testing.T) {
 	if run := must(t)(c.Run(ada, in(uuid1, ask("memory", "x")))); run.Text() != "user=before;agent/echo=before;end" {
 		t.Errorf("%q", run.Text())
 	}
-	if n := strings.Count(again.log.text(), "run cut off"); n != 3 {
+	if n := strings.Count(again.log.text(), "run truncated"); n != 3 {
 		t.Errorf("%d in the log:\n%s", n, again.log.text())
 	}
 }
 
-// copyStore is what another process would find.
+// copyStore returns what another process would find in the store.
 func copyStore(t *testing.T, from store.Store) store.Store {
 	t.Helper()
 	to := store.NewMemory(acp.StoreLimits())
@@ -257,7 +306,8 @@ func copyStore(t *testing.T, from store.Store) store.Store {
 		t.Fatal(err)
 	}
 	for _, head := range heads {
-		for range head.First - 1 { // number what is trimmed, so that the rest has its own numbers
+		// Placeholders for removed events, so that the numbers of the others are equal.
+		for range head.First - 1 {
 			if _, err := to.Append(t.Context(), head.Key, store.Any, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -286,7 +336,7 @@ func copyStore(t *testing.T, from store.Store) store.Store {
 	return to
 }
 
-// A failing is a store that stops working.
+// A failing store returns errors after a given point.
 type failing struct {
 	store.Store
 	mu  sync.Mutex
@@ -309,7 +359,8 @@ func (f *failing) Append(ctx context.Context, key string, after uint64, events .
 	return f.Store.Append(ctx, key, after, events...)
 }
 
-// When the store fails, runs fail, everybody hears of it, and nothing private goes out.
+// TestBrokenStore checks that runs fail if the store fails, that all readers receive the failure,
+// and that no private details are sent.
 func TestBrokenStore(t *testing.T) {
 	disk := &failing{Store: store.NewMemory(acp.StoreLimits())}
 	defer disk.Close()
@@ -343,7 +394,8 @@ func TestBrokenStore(t *testing.T) {
 	}
 }
 
-// An output that has no room in the store is in the messages before.
+// TestStoreWithLittleRoom checks that output that is too large for one record is available from the
+// earlier messages.
 func TestStoreWithLittleRoom(t *testing.T) {
 	memory := store.NewMemory(store.Limits{EventBytes: 3000})
 	defer memory.Close()
@@ -358,12 +410,12 @@ func TestStoreWithLittleRoom(t *testing.T) {
 	})
 	var events []acp.Event
 	run := must(t)(s.connect(nil).Stream(t.Context(), ask("much", "x"), record(t, &events)))
-	if run.Status != acp.RunFailed || run.Error.Message != "The output has no room in the storage." || strings.Count(typesOf(events), "message.completed") != 3 {
+	if run.Status != acp.RunFailed || run.Error.Message != "The storage has no room for the output." || strings.Count(typesOf(events), "message.completed") != 3 {
 		t.Errorf("%+v, %v, %s", run, run.Error, typesOf(events))
 	}
 }
 
-// The same on disk, with a server and a store that were closed in between.
+// TestRestartFromDisk is the same on disk, with a server and a store that were closed in between.
 func TestRestartFromDisk(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*stage, func()) {
@@ -386,7 +438,7 @@ func TestRestartFromDisk(t *testing.T) {
 	working := eventually(t, s.begun)
 	waiting := must(t)(c.Run(t.Context(), ask("ask", "x")))
 	c.Close()
-	end() // the runs under way fail, and that is stored
+	end() // the active runs fail, and that is stored
 
 	s, end = open()
 	defer end()

@@ -10,24 +10,28 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// Where things are in the store. Whose they are is part of the key.
+// Prefixes of the keys in the store. The owner is part of the key.
 const (
 	runsPrefix     = "acp/runs/"
 	sessionsPrefix = "acp/sessions/"
 	messagesPrefix = "acp/messages/"
+	sharedPrefix   = "acp/shared/" // marks messages that several sessions reference
 )
 
 func runKey(owner, id string) string     { return runsPrefix + owner + "/" + id }
 func sessionKey(owner, id string) string { return sessionsPrefix + owner + "/" + id }
 func messageKey(owner, id string) string { return messagesPrefix + owner + "/" + id }
+func sharedKey(owner, id string) string  { return sharedPrefix + owner + "/" + id }
 
-// A sessionRecord is what is kept of a session.
+// A sessionRecord is the stored form of a session.
 type sessionRecord struct {
 	History []pastMessage `json:"history"`
 	State   string        `json:"state,omitzero"`
+	Bytes   int64         `json:"bytes,omitzero"` // of the messages that we store
 }
 
-// A pastMessage is a message that we keep, by its id, or one that another server keeps, by its URL.
+// A pastMessage is a message that this server stores, by its id, or that another server stores, by
+// its URL.
 type pastMessage struct {
 	ID  string `json:"id,omitzero"`
 	URL string `json:"url,omitzero"`
@@ -38,13 +42,13 @@ func (s *Server) Session(ctx context.Context, id string) (Session, error) {
 	return s.SessionAt(ctx, id, s.opts.ResourceURL)
 }
 
-// SessionAt is [Server.Session] for a binding that knows by itself where the resource with an id can be had.
+// SessionAt is [Server.Session] for a binding that has its own URLs of resources.
 func (s *Server) SessionAt(ctx context.Context, id string, at func(id string) string) (Session, error) {
 	if err := s.Load(ctx); err != nil {
 		return Session{}, err
 	}
 	owner := s.owner(ctx)
-	if !s.index.knows(owner, id) {
+	if !s.index.contains(owner, id) {
 		return Session{}, notFound("session")
 	}
 	record, _, err := s.session(ctx, owner, id)
@@ -60,7 +64,8 @@ func (s *Server) SessionAt(ctx context.Context, id string, at func(id string) st
 	return out, nil
 }
 
-// Resource returns a message of a session by the id that its URL has: JSON text. One that is not there is [ErrNotFound].
+// Resource returns a message of a session as JSON text, by the id in its URL. If it does not exist,
+// the error is [ErrNotFound].
 func (s *Server) Resource(ctx context.Context, id string) (jsonrpc.Raw, error) {
 	if !isUUID(id) {
 		return nil, notFound("resource")
@@ -75,7 +80,8 @@ func (s *Server) Resource(ctx context.Context, id string) (jsonrpc.Raw, error) {
 	return value.Data, nil
 }
 
-// session reads what is kept of a session, and its revision: 0 if nothing is.
+// session reads the stored session and its revision in the store. The revision is 0 if the session
+// is not stored.
 func (s *Server) session(ctx context.Context, owner, id string) (record sessionRecord, rev uint64, err error) {
 	value, err := s.store.Get(ctx, sessionKey(owner, id))
 	switch {
@@ -87,8 +93,8 @@ func (s *Server) session(ctx context.Context, owner, id string) (record sessionR
 	return record, value.Rev, jsonrpc.Raw(value.Data).Decode(&record)
 }
 
-// open finds the session of a request, or makes one, and fills in its id.
-func (s *Server) open(ctx context.Context, owner string, q *RunCreateRequest) (sessionRecord, error) {
+// openSession finds or creates the session of a request, and sets its id.
+func (s *Server) openSession(ctx context.Context, owner string, q *RunCreateRequest) (sessionRecord, error) {
 	var record sessionRecord
 	switch {
 	case q.Session != nil:
@@ -99,19 +105,19 @@ func (s *Server) open(ctx context.Context, owner string, q *RunCreateRequest) (s
 		}
 	case q.SessionID == "":
 		q.SessionID = newUUID()
-	case s.index.knows(owner, q.SessionID):
+	case s.index.contains(owner, q.SessionID):
 		var err error
 		if record, _, err = s.session(ctx, owner, q.SessionID); err != nil {
 			return record, stored(err)
 		}
 	}
 	if len(record.History)+len(q.Input) > s.opts.Limits.History {
-		return record, refuse(ErrBusy, CodeServerError, "The session has as many messages as are kept.")
+		return record, newRefusal(ErrBusy, CodeServerError, "The session has reached its maximum number of messages.")
 	}
 	return record, nil
 }
 
-// pastMessage tells our own messages from others by their URL.
+// pastMessage distinguishes our own messages from others by their URL.
 func (s *Server) pastMessage(at string) pastMessage {
 	if len(at) >= 36 {
 		if id := at[len(at)-36:]; isUUID(id) && s.opts.ResourceURL(id) == at {
@@ -121,15 +127,33 @@ func (s *Server) pastMessage(at string) pastMessage {
 	return pastMessage{URL: at}
 }
 
-// replace makes a session what the one says who brings it, and not what we may have of it.
+// replace stores the session that the caller sent, and not what we may have stored before.
 func (s *Server) replace(ctx context.Context, owner, id string, record sessionRecord) error {
 	before, _, err := s.session(ctx, owner, id)
 	if err != nil {
 		return stored(err)
 	}
-	text, err := encode(record)
+	if slices.ContainsFunc(record.History, func(m pastMessage) bool { return m.ID != "" }) {
+		record.Bytes = before.Bytes // messages of other sessions count there
+	}
+	text, err := encodeValue(record)
 	if err != nil {
 		return err
+	}
+	if err := s.growSession(ctx, owner, id, int64(len(text))+record.Bytes-s.index.sessionBytes(owner, id)); err != nil {
+		return err
+	}
+	for _, m := range record.History {
+		if m.ID == "" || slices.Contains(before.History, m) {
+			continue
+		}
+		if _, err := s.store.Get(ctx, messageKey(owner, m.ID)); errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		// Another session references it too.
+		if _, err := s.store.Put(ctx, sharedKey(owner, m.ID), store.Any, []byte("1"), 0); err != nil {
+			return stored(err)
+		}
 	}
 	if _, err := s.store.Put(ctx, sessionKey(owner, id), store.Any, text, 0); err != nil {
 		return stored(err)
@@ -140,37 +164,52 @@ func (s *Server) replace(ctx context.Context, owner, id string, record sessionRe
 
 // remember adds the messages of a completed run to its session.
 func (s *Server) remember(ctx context.Context, r *run, output []Message) error {
-	var added []pastMessage
-	keep := func(m Message) error {
-		text, err := encode(m)
-		if err != nil {
-			return err
+	var texts [][]byte
+	bytes := int64(0)
+	for _, all := range [][]Message{r.input, output} {
+		for _, m := range all {
+			text, err := encodeValue(m)
+			if err != nil {
+				return err
+			}
+			texts = append(texts, text)
+			bytes += int64(len(text)) + messageWeight
 		}
+	}
+	if err := s.growSession(ctx, r.entry.owner, r.entry.session, bytes); err != nil {
+		return err
+	}
+	var added []pastMessage
+	var err error
+	for _, text := range texts {
 		id := newUUID()
-		if _, err := s.store.Put(ctx, messageKey(r.entry.owner, id), 0, text, 0); err != nil {
-			return err
+		if _, err = s.store.Put(ctx, messageKey(r.entry.owner, id), 0, text, 0); err != nil {
+			break
 		}
 		added = append(added, pastMessage{ID: id})
-		return nil
-	}
-	var err error
-	for i := 0; i < len(r.input) && err == nil; i++ {
-		err = keep(r.input[i])
-	}
-	for i := 0; i < len(output) && err == nil; i++ {
-		err = keep(output[i])
 	}
 	if err == nil {
-		err = s.extend(ctx, r, added)
+		err = s.extend(ctx, r, added, bytes)
 	}
 	if err != nil {
 		s.dropMessages(ctx, r.entry.owner, added)
+		_ = s.growSession(ctx, r.entry.owner, r.entry.session, -bytes) // less always fits
 	}
 	return err
 }
 
-// extend writes a session with more messages in it. Other runs may do the same at once.
-func (s *Server) extend(ctx context.Context, r *run, added []pastMessage) error {
+// messageWeight is what a message of a session costs besides its text, in bytes.
+const messageWeight = 256
+
+// growSession counts bytes of a session, and removes other sessions if there is no room.
+func (s *Server) growSession(ctx context.Context, owner, id string, by int64) error {
+	gone, err := s.index.growSession(owner, id, by)
+	s.forgetRun(ctx, gone)
+	return err
+}
+
+// extend appends messages to a session, which hold bytes. Other runs may do the same concurrently.
+func (s *Server) extend(ctx context.Context, r *run, added []pastMessage, bytes int64) error {
 	for {
 		record, rev, err := s.session(ctx, r.entry.owner, r.entry.session)
 		if err != nil {
@@ -179,7 +218,8 @@ func (s *Server) extend(ctx context.Context, r *run, added []pastMessage) error 
 		if record.History = append(record.History, added...); len(record.History) > s.opts.Limits.History {
 			return fmt.Errorf("more than %d messages", s.opts.Limits.History)
 		}
-		text, err := encode(record)
+		record.Bytes += bytes
+		text, err := encodeValue(record)
 		if err != nil {
 			return err
 		}
@@ -190,7 +230,7 @@ func (s *Server) extend(ctx context.Context, r *run, added []pastMessage) error 
 	}
 }
 
-// history reads the messages of a session as they were when a run in it began.
+// history reads the messages of a session at the time when a run in it began.
 func (s *Server) history(ctx context.Context, r *run) ([]Message, error) {
 	out := make([]Message, len(r.past.History))
 	for i, m := range r.past.History {
@@ -208,7 +248,7 @@ func (s *Server) history(ctx context.Context, r *run) ([]Message, error) {
 func (s *Server) pastText(ctx context.Context, owner string, m pastMessage) (jsonrpc.Raw, error) {
 	if m.ID == "" {
 		if s.opts.Fetch == nil {
-			return nil, fmt.Errorf("it is at %s, and there is no Fetch", m.URL)
+			return nil, fmt.Errorf("it is at %s, and Fetch is not set", m.URL)
 		}
 		text, err := s.opts.Fetch(ctx, m.URL)
 		if err != nil {
@@ -220,42 +260,104 @@ func (s *Server) pastText(ctx context.Context, owner string, m pastMessage) (jso
 	return value.Data, err
 }
 
-// forget removes from the store what the index has let go.
-func (s *Server) forget(ctx context.Context, gone forgotten) {
+// forgetRun removes from the store what the index has removed.
+func (s *Server) forgetRun(ctx context.Context, gone forgotten) {
 	ctx = context.WithoutCancel(ctx)
 	for _, e := range gone.runs {
-		s.report("run forgotten", s.drop(ctx, runKey(e.owner, e.id)))
+		key := runKey(e.owner, e.id)
+		s.reportForgotten(ReportRunForgotten, key, s.dropKey(ctx, key))
 	}
 	for _, use := range gone.sessions {
 		record, _, err := s.session(ctx, use.owner, use.id)
 		if err == nil {
-			s.dropMessages(ctx, use.owner, record.History)
-			err = s.store.Delete(ctx, sessionKey(use.owner, use.id), store.Any)
+			if err = s.store.Delete(ctx, sessionKey(use.owner, use.id), store.Any); err == nil {
+				s.dropMessages(ctx, use.owner, record.History)
+			}
 		}
-		s.report("session forgotten", forgot(sessionKey(use.owner, use.id), err))
+		s.reportForgotten(ReportSessionForgotten, sessionKey(use.owner, use.id), err)
 	}
 }
 
-// drop removes a run.
-func (s *Server) drop(ctx context.Context, key string) error {
-	return forgot(key, errors.Join(s.store.Drop(ctx, key), s.store.Delete(ctx, key, store.Any)))
+// reportForgotten reports what was removed, or the error of the store.
+func (s *Server) reportForgotten(what, key string, err error) {
+	if err != nil {
+		what = jsonrpc.ReportStore
+	}
+	s.report(what, removedError(key, err))
 }
 
-// forgot says what was forgotten, and what went wrong with it.
-func forgot(key string, err error) error {
+// dropKey removes a run.
+func (s *Server) dropKey(ctx context.Context, key string) error {
+	return errors.Join(s.store.Drop(ctx, key), s.store.Delete(ctx, key, store.Any))
+}
+
+// removedError returns an error that reports what was removed, and why that failed if it did.
+func removedError(key string, err error) error {
 	if err != nil {
 		return fmt.Errorf("acp: %s: %w", key, err)
 	}
 	return fmt.Errorf("acp: %s", key)
 }
 
+// dropMessages deletes messages that a session no longer references, unless another session does.
 func (s *Server) dropMessages(ctx context.Context, owner string, all []pastMessage) {
+	ctx = context.WithoutCancel(ctx)
+	shared := map[string]bool{}
 	for _, m := range all {
 		if m.ID == "" {
 			continue
 		}
-		if err := s.store.Delete(context.WithoutCancel(ctx), messageKey(owner, m.ID), store.Any); err != nil {
-			s.report("session", forgot(messageKey(owner, m.ID), err))
+		if _, err := s.store.Get(ctx, sharedKey(owner, m.ID)); !errors.Is(err, store.ErrNotFound) {
+			shared[m.ID] = true
+			continue
+		}
+		s.dropMessage(ctx, owner, m.ID)
+	}
+	if len(shared) == 0 {
+		return
+	}
+	named, err := s.named(ctx, owner, shared)
+	if err != nil {
+		s.report(jsonrpc.ReportSession, fmt.Errorf("acp: messages that may still be referenced were not deleted: %w", err))
+		return
+	}
+	for id := range shared {
+		if named[id] {
+			continue
+		}
+		s.dropMessage(ctx, owner, id)
+		if err := s.store.Delete(ctx, sharedKey(owner, id), store.Any); err != nil {
+			s.report(jsonrpc.ReportSession, removedError(sharedKey(owner, id), err))
+		}
+	}
+}
+
+func (s *Server) dropMessage(ctx context.Context, owner, id string) {
+	if err := s.store.Delete(ctx, messageKey(owner, id), store.Any); err != nil {
+		s.report(jsonrpc.ReportSession, removedError(messageKey(owner, id), err))
+	}
+}
+
+// named returns the ids of the given messages that any session of an owner references.
+func (s *Server) named(ctx context.Context, owner string, ids map[string]bool) (map[string]bool, error) {
+	found := map[string]bool{}
+	prefix := sessionKey(owner, "")
+	for after := ""; ; {
+		page, err := s.store.List(ctx, prefix, after, 100)
+		if err != nil || len(page) == 0 {
+			return found, err
+		}
+		for _, value := range page {
+			after = value.Key
+			var record sessionRecord
+			if err := jsonrpc.Raw(value.Data).Decode(&record); err != nil {
+				return nil, fmt.Errorf("%s: %w", value.Key, err)
+			}
+			for _, m := range record.History {
+				if ids[m.ID] {
+					found[m.ID] = true
+				}
+			}
 		}
 	}
 }

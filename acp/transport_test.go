@@ -22,8 +22,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// carriers are all ways from a client to a server.
-var carriers = map[string]func(t *testing.T, s *stage) *acp.Client{
+// transports maps the names of all transports to functions that connect a client.
+var transports = map[string]func(t *testing.T, s *stage) *acp.Client{
 	"local":  func(_ *testing.T, s *stage) *acp.Client { return s.local() },
 	"inproc": func(_ *testing.T, s *stage) *acp.Client { return s.connect(nil) },
 	"stdio": func(t *testing.T, s *stage) *acp.Client { // two pipes, a line for each message
@@ -74,7 +74,7 @@ var carriers = map[string]func(t *testing.T, s *stage) *acp.Client{
 	},
 }
 
-// listen serves at an address, as any other Handler is, and dials it.
+// listen serves at an address, as for any other Handler, and dials it.
 func listen(t *testing.T, s *stage, address string) *acp.Client {
 	t.Helper()
 	target, err := parley.ParseTarget(address)
@@ -102,7 +102,7 @@ func listen(t *testing.T, s *stage, address string) *acp.Client {
 }
 
 func eachCarrier(t *testing.T, f func(t *testing.T, s *stage, c *acp.Client)) {
-	for name, open := range carriers {
+	for name, open := range transports {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, nil)
 			f(t, s, open(t, s))
@@ -110,7 +110,8 @@ func eachCarrier(t *testing.T, f func(t *testing.T, s *stage, c *acp.Client)) {
 	}
 }
 
-// Every carrier shows the same: all methods, events in order, the same errors.
+// TestCarriers checks that every transport behaves the same: all methods, events in order, the same
+// errors.
 func TestCarriers(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, s *stage, c *acp.Client) {
 		ctx := t.Context()
@@ -211,7 +212,7 @@ func TestCarriers(t *testing.T) {
 			"session": second(c.Session(ctx, uuid1)),
 		} {
 			var e *acp.Error
-			if !errors.Is(err, acp.ErrNotFound) || !errors.As(err, &e) || e.Code != acp.CodeNotFound || !strings.HasPrefix(e.Message, "There is no such") {
+			if !errors.Is(err, acp.ErrNotFound) || !errors.As(err, &e) || e.Code != acp.CodeNotFound || !strings.HasSuffix(e.Message, "was not found.") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -220,7 +221,7 @@ func TestCarriers(t *testing.T) {
 		if _, err := c.Run(ctx, q); !errors.Is(err, acp.ErrInvalid) {
 			t.Errorf("%v", err)
 		}
-		// What on returns ends the stream, and comes back; the run goes on.
+		// An error from on ends the stream, and is returned; the run continues.
 		mine := errors.New("mine")
 		var id string
 		if _, err := c.Stream(ctx, ask("wait", "x"), func(e acp.Event) error { id = e.Run.ID; return mine }); !errors.Is(err, mine) {
@@ -242,11 +243,12 @@ func TestCarriers(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Fifty streams share one WebSocket: each caller gets its own events, all of them, in order, and can be cancelled at once.
+// TestManyStreamsOnOneWebSocket runs fifty streams on one WebSocket: each caller receives its own
+// events, all of them and in order, and a run can be cancelled at once.
 func TestManyStreamsOnOneWebSocket(t *testing.T) {
 	s := newStage(t, nil)
 	const streams, words = 50, 100
-	var gate sync.WaitGroup // all are under way at the same time
+	var gate sync.WaitGroup // all are active at the same time
 	gate.Add(streams)
 	s.add("numbers", func(ctx context.Context, j *acp.Job) error {
 		gate.Done()
@@ -287,7 +289,8 @@ func TestManyStreamsOnOneWebSocket(t *testing.T) {
 	all.Wait()
 }
 
-// A cancel over a WebSocket full of streams reaches its agent within 100 ms.
+// TestCancelBesideManyStreams checks that a cancel over a WebSocket full of streams reaches its
+// agent within 100 ms.
 func TestCancelBesideManyStreams(t *testing.T) {
 	s := newStage(t, nil)
 	heard := make(chan time.Time, 50)
@@ -330,12 +333,14 @@ func TestCancelBesideManyStreams(t *testing.T) {
 	all.Wait()
 	slices.Sort(took)
 	t.Logf("median %v, nine of ten within %v, all within %v", took[streams/2], took[streams*9/10], took[streams-1])
-	if took[streams/2] > 100*time.Millisecond { // the median: a machine with other things to do may hold up some, a cancel that waits in line holds up all
+	// The median: a busy machine may delay some, but a cancel that waits for the streams delays
+	// all.
+	if took[streams/2] > 100*time.Millisecond {
 		t.Error("agents heard of it later than 100 ms")
 	}
 }
 
-// A cutter is a carrier whose connections break.
+// A cutter is a transport whose connections break.
 type cutter struct {
 	acp.Link
 	after int // events of one call
@@ -363,7 +368,8 @@ func (k *cutter) Do(ctx context.Context, item *jsonrpc.Item) error {
 	return err
 }
 
-// A stream that breaks again and again comes without a gap and without a double.
+// TestStreamIsTakenUpAgain checks that a stream that breaks repeatedly has no missing and no
+// repeated events.
 func TestStreamIsTakenUpAgain(t *testing.T) {
 	s := newStage(t, nil)
 	target, _ := parley.ParseTarget("ws://127.0.0.1:0")
@@ -393,14 +399,15 @@ func TestStreamIsTakenUpAgain(t *testing.T) {
 			t.Errorf("event %d has number %d", i+1, e.Seq)
 		}
 	}
-	// One that breaks before anything has come is not taken up: nobody knows which run it was.
+	// A stream that breaks before its first event is not resumed, because its run is unknown.
 	k.after, k.cuts = 0, 0
 	if _, err := c.Stream(t.Context(), ask("echo", "x"), record(t, &events)); err == nil || k.cuts != 1 {
 		t.Errorf("%v, %d cuts", err, k.cuts)
 	}
 }
 
-// A doubter is a server that sends all from the beginning whatever is asked for, and breaks once.
+// A doubter is a server that sends all events from the beginning whatever is requested, and breaks
+// once.
 type doubter struct {
 	acp.Link
 	tries int
@@ -423,7 +430,7 @@ func (d *doubter) Do(_ context.Context, item *jsonrpc.Item) error {
 	return nil
 }
 
-// What a server says twice is heard once.
+// TestDoublesAreDropped checks that events that a server sends twice are delivered once.
 func TestDoublesAreDropped(t *testing.T) {
 	d := &doubter{}
 	var seqs []int64

@@ -6,8 +6,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A RunStatus is the state of a run. It goes from created to in-progress; from there to awaiting and back; and ends in one of the last
-// three, by way of cancelling if it is cancelled (ACP 0.2.0, components/schemas/RunStatus).
+// A RunStatus is the state of a run. It goes from created to in-progress, from there to awaiting
+// and back, and ends in one of the last three states, via cancelling if the run is cancelled (ACP
+// 0.2.0, components/schemas/RunStatus).
 type RunStatus string
 
 // The states.
@@ -21,20 +22,21 @@ const (
 	RunFailed     RunStatus = "failed"
 )
 
-// Terminal reports whether nothing comes after the state.
+// Terminal reports whether the state is final.
 func (s RunStatus) Terminal() bool { return s == RunCancelled || s == RunCompleted || s == RunFailed }
 
-// A RunMode says what is waited for: the end of the run or its question (sync), nothing (async), or each event (stream).
+// A RunMode determines how long a request waits: for the end of the run or its question (sync), not
+// at all (async), or for each event (stream).
 type RunMode string
 
-// The modes. An empty one in a RunCreateRequest means sync.
+// The modes. If a RunCreateRequest has none, the mode is sync.
 const (
 	ModeSync   RunMode = "sync"
 	ModeAsync  RunMode = "async"
 	ModeStream RunMode = "stream"
 )
 
-// A Run is one piece of work of an agent, as it was at one moment (ACP 0.2.0, components/schemas/Run).
+// A Run is a snapshot of one execution of an agent (ACP 0.2.0, components/schemas/Run).
 type Run struct {
 	ID           string        `json:"run_id"` // a UUID
 	AgentName    string        `json:"agent_name"`
@@ -42,7 +44,7 @@ type Run struct {
 	Status       RunStatus     `json:"status"`
 	AwaitRequest *AwaitRequest `json:"await_request,omitzero"` // while it is awaiting
 	Output       []Message     `json:"output"`
-	Error        *Error        `json:"error,omitzero"` // when it has failed
+	Error        *Error        `json:"error,omitzero"` // if it has failed
 	CreatedAt    time.Time     `json:"created_at"`
 	FinishedAt   time.Time     `json:"finished_at,omitzero"`
 
@@ -51,20 +53,16 @@ type Run struct {
 
 // Text returns the text of the whole output.
 func (r *Run) Text() string {
-	text := ""
-	for _, m := range r.Output {
-		text += m.Text()
-	}
-	return text
+	return textOf(r.Output)
 }
 
-// settled reports whether nothing happens to the run until somebody asks for it.
+// settled reports whether the run does not change until a client requests it.
 func (r *Run) settled() bool { return r.Status.Terminal() || r.Status == RunAwaiting }
 
-// AwaitMessage is the only type of an await request and its answer that is in use.
+// AwaitMessage is the only type of await requests and their answers in use.
 const AwaitMessage = "message"
 
-// An AwaitRequest is what a run that is awaiting wants to know.
+// An AwaitRequest is the question of a run that is awaiting.
 type AwaitRequest struct {
 	Type    string   `json:"type"`
 	Message *Message `json:"message,omitzero"`
@@ -78,7 +76,7 @@ type AwaitResume struct {
 	Extra   Extra    `json:",embed"`
 }
 
-// Answer is the answer to a run that is awaiting a message.
+// Answer returns the answer to a run that is awaiting a message.
 func Answer(parts ...MessagePart) AwaitResume {
 	m := UserMessage(parts...)
 	return AwaitResume{Type: AwaitMessage, Message: &m}
@@ -90,29 +88,32 @@ type RunCreateRequest struct {
 	Input     []Message `json:"input"`
 	Mode      RunMode   `json:"mode,omitzero"`
 	SessionID string    `json:"session_id,omitzero"` // a UUID; an unknown one begins a session
-	Session   *Session  `json:"session,omitzero"`    // a session of another server, with its history
+	// a session of another server, with its history
+	Session *Session `json:"session,omitzero"`
 }
 
-// A RunResumeRequest answers a run that is awaiting (ACP 0.2.0, components/schemas/RunResumeRequest).
+// A RunResumeRequest sends the answer to a run that is awaiting (ACP 0.2.0,
+// components/schemas/RunResumeRequest).
 type RunResumeRequest struct {
 	RunID       string      `json:"run_id,omitzero"`
 	AwaitResume AwaitResume `json:"await_resume"`
 	Mode        RunMode     `json:"mode"`
 }
 
-// A Session is what runs have in common: the messages of those that were completed (ACP 0.2.0, components/schemas/Session).
+// A Session groups runs: it holds the messages of those that were completed (ACP 0.2.0,
+// components/schemas/Session).
 type Session struct {
 	ID      string   `json:"id"`             // a UUID
 	History []string `json:"history"`        // URLs of messages, oldest first
-	State   string   `json:"state,omitzero"` // URL of what the agent keeps
+	State   string   `json:"state,omitzero"` // URL of the state that the agent stores
 
 	Extra Extra `json:",embed"`
 }
 
-// An EventType tells what an event is about.
+// An EventType is the type of an event.
 type EventType string
 
-// The types of events. The comment says which member of [Event] belongs to each.
+// The types of events. The comments name the member of [Event] that each has.
 const (
 	EventRunCreated       EventType = "run.created"       // Run
 	EventRunInProgress    EventType = "run.in-progress"   // Run
@@ -127,9 +128,10 @@ const (
 	EventError            EventType = "error"             // Error: the stream failed
 )
 
-// An Event is something that happened in a run (ACP 0.2.0, components/schemas/Event). One of an unknown type keeps everything in Extra.
+// An Event is something that happened in a run (ACP 0.2.0, components/schemas/Event). An event of
+// an unknown type has all its members in Extra.
 type Event struct {
-	Seq int64 `json:"-"` // its number in the run, from 1; 0 if the server does not tell
+	Seq int64 `json:"-"` // number in the run, from 1; 0 if the server does not send it
 
 	Type    EventType    `json:"type"`
 	Run     *Run         `json:"run,omitzero"`

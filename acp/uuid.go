@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// newUUID makes a random UUID (RFC 9562, section 5.4).
+// newUUID returns a random UUID (RFC 9562, section 5.4).
 func newUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

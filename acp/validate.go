@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"encoding/base64"
+	"io"
 	"net/url"
 	"strings"
 )
@@ -28,15 +30,17 @@ func isURL(s string) bool {
 	return err == nil && u.IsAbs()
 }
 
-// check returns what is wrong with a part.
-func (p *MessagePart) check() *Error {
+// checkPart returns an error if a part is invalid.
+func (p *MessagePart) checkPart() *Error {
 	switch {
 	case p.Content != "" && p.ContentURL != "":
-		return invalid("A part has either content or content_url, not both.")
+		return invalid("A part must have either content or content_url, not both.")
 	case p.ContentEncoding != "" && p.ContentEncoding != EncodingPlain && p.ContentEncoding != EncodingBase64:
-		return invalid("The content_encoding of a part is plain or base64.")
+		return invalid("The content_encoding of a part must be plain or base64.")
+	case p.ContentEncoding == EncodingBase64 && !isBase64(p.Content):
+		return invalid("The content of a part with content_encoding base64 must be base64 (RFC 4648, section 4).")
 	case p.ContentURL != "" && !isURL(p.ContentURL):
-		return invalid("The content_url of a part is an absolute URL.")
+		return invalid("The content_url of a part must be an absolute URL.")
 	}
 	if p.ContentType == "" {
 		p.ContentType = typeText
@@ -44,23 +48,29 @@ func (p *MessagePart) check() *Error {
 	return nil
 }
 
-// check returns what is wrong with a message, and fills in what it left out.
-func (m *Message) check() *Error {
+// isBase64 reports whether a text is valid base64, without storing the decoded bytes.
+func isBase64(text string) bool {
+	_, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	return err == nil
+}
+
+// checkMessage returns an error if a message is invalid, and sets defaults for missing members.
+func (m *Message) checkMessage() *Error {
 	if !isRole(m.Role) {
-		return invalid("The role of a message is user, agent or agent/NAME.")
+		return invalid("The role of a message must be user, agent or agent/NAME.")
 	}
 	if len(m.Parts) == 0 {
-		return invalid("A message has at least one part.")
+		return invalid("A message must have at least one part.")
 	}
 	for i := range m.Parts {
-		if err := m.Parts[i].check(); err != nil {
+		if err := m.Parts[i].checkPart(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m RunMode) check(needed bool) *Error {
+func (m RunMode) checkMode(needed bool) *Error {
 	switch m {
 	case ModeSync, ModeAsync, ModeStream:
 		return nil
@@ -69,60 +79,60 @@ func (m RunMode) check(needed bool) *Error {
 			return nil
 		}
 	}
-	return invalid("The mode is sync, async or stream.")
+	return invalid("The mode must be sync, async or stream.")
 }
 
-// check returns what is wrong with a request, and fills in what it left out.
-func (q *RunCreateRequest) check() *Error {
+// checkRequest returns an error if a request is invalid, and sets defaults for missing members.
+func (q *RunCreateRequest) checkRequest() *Error {
 	if !isName(q.AgentName) {
-		return invalid("agent_name is a DNS label.")
+		return invalid("agent_name must be a DNS label.")
 	}
 	if len(q.Input) == 0 {
-		return invalid("The input has at least one message.")
+		return invalid("The input must have at least one message.")
 	}
 	for i := range q.Input {
-		if err := q.Input[i].check(); err != nil {
+		if err := q.Input[i].checkMessage(); err != nil {
 			return err
 		}
 	}
-	if err := q.Mode.check(false); err != nil {
+	if err := q.Mode.checkMode(false); err != nil {
 		return err
 	}
 	if q.SessionID != "" && !isUUID(q.SessionID) {
-		return invalid("session_id is a UUID.")
+		return invalid("session_id must be a UUID.")
 	}
 	if q.Session == nil {
 		return nil
 	}
 	if !isUUID(q.Session.ID) {
-		return invalid("The id of a session is a UUID.")
+		return invalid("The id of a session must be a UUID.")
 	}
 	if q.SessionID != "" && q.SessionID != q.Session.ID {
-		return refuse(ErrMismatch, CodeInvalidInput, "session_id and session.id differ.")
+		return newRefusal(ErrMismatch, CodeInvalidInput, "session_id and session.id differ.")
 	}
 	for _, at := range q.Session.History {
 		if !isURL(at) {
-			return invalid("The history of a session holds absolute URLs.")
+			return invalid("The history of a session must contain absolute URLs.")
 		}
 	}
 	if q.Session.State != "" && !isURL(q.Session.State) {
-		return invalid("The state of a session is an absolute URL.")
+		return invalid("The state of a session must be an absolute URL.")
 	}
 	return nil
 }
 
-func (q *RunResumeRequest) check() *Error {
+func (q *RunResumeRequest) checkRequest() *Error {
 	if q.AwaitResume.Type == "" {
-		return invalid("await_resume has a type.")
+		return invalid("await_resume needs a type.")
 	}
-	if err := q.Mode.check(true); err != nil {
+	if err := q.Mode.checkMode(true); err != nil {
 		return err
 	}
 	if q.AwaitResume.Type != AwaitMessage {
-		return nil // the run may say what it thinks of it
+		return nil // the run reports an unsupported type
 	}
 	if q.AwaitResume.Message == nil {
-		return invalid("await_resume has a message.")
+		return invalid("await_resume needs a message.")
 	}
-	return q.AwaitResume.Message.check()
+	return q.AwaitResume.Message.checkMessage()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// run makes a client of one function.
+// run returns a client of an agent with this function.
 func run(f func(ctx context.Context, r *agent.Run) error) *agent.Client {
 	return agent.Local(&agent.Agent{Card: agent.Card{Name: "test"}, Run: f})
 }
@@ -203,7 +203,7 @@ func TestCloseOfAJobThatNobodyListensTo(t *testing.T) {
 	<-ended
 }
 
-// A job that is closed before it has begun does not begin.
+// A job that is closed before it starts does not run.
 func TestCloseAtOnce(t *testing.T) {
 	job := run(func(ctx context.Context, r *agent.Run) error {
 		<-ctx.Done()
@@ -230,7 +230,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// An agent that is called can be served: here through one more client.
+// An agent that is called through a client can be served again, here through a second client.
 func TestAgentOfAClient(t *testing.T) {
 	there := agent.Local(painter)
 	cards, err := there.Agents(t.Context())
@@ -258,5 +258,34 @@ func TestMerge(t *testing.T) {
 	var none agent.Metadata
 	if got := none.Merge(nil); got != nil {
 		t.Errorf("nothing and nothing is %v", got)
+	}
+}
+
+// If a question cannot be asked, the caller gets its text.
+func TestNobodyAnswers(t *testing.T) {
+	a := &agent.Agent{Card: agent.Card{Name: "poet"}, Run: func(ctx context.Context, r *agent.Run) error {
+		_, err := r.Ask(ctx, &agent.Question{Text: "How many lines?"})
+		if !errors.Is(err, agent.ErrNoAnswer) {
+			t.Errorf("Ask = %v", err)
+		}
+		return err
+	}}
+	got := a.Execute(t.Context(), &agent.Run{Caller: agent.Funcs{}})
+	if want := "The agent asks “How many lines?”, which this client cannot answer."; got.State != agent.Failed || got.Text != want {
+		t.Errorf("%s %q, want %q", got.State, got.Text, want)
+	}
+}
+
+// Choices returns one line for people, and the numbers in it are valid answers.
+func TestChoices(t *testing.T) {
+	q := &agent.Question{Options: []agent.Option{{ID: "a", Name: "one"}, {ID: "b"}}}
+	if got := q.Choices(); got != "1 one, 2 b" {
+		t.Errorf("Choices = %q", got)
+	}
+	for said, want := range map[string]string{"1": "a", " 2 ": "b", "one": "a", "B": "b", "0": "", "3": "", "x": ""} {
+		a := agent.Reply(said)
+		if q.Settle(a); a.Option != want {
+			t.Errorf("%q chooses %q, want %q", said, a.Option, want)
+		}
 	}
 }

@@ -1,18 +1,19 @@
 package agent
 
-// A Card is what an agent tells about itself.
+// A Card is an agent's description of itself.
 type Card struct {
-	Name        string   `json:"name"` // up to 63 of a-z, 0-9 and -, not at the ends: good for all protocols (RFC 1123)
+	// Name is up to 63 of a-z, 0-9 and -, with no - at the ends: valid in all protocols (RFC 1123).
+	Name        string   `json:"name"`
 	Title       string   `json:"title,omitzero"`
 	Description string   `json:"description"`
 	Version     string   `json:"version,omitzero"`
 	Skills      []Skill  `json:"skills,omitzero"`
-	Input       []string `json:"input,omitzero"`    // media types that it takes; nil means text/plain
-	Output      []string `json:"output,omitzero"`   // media types that it gives; nil means text/plain
-	Metadata    Metadata `json:"metadata,omitzero"` // what a protocol says beside
+	Input       []string `json:"input,omitzero"`    // accepted media types; nil means text/plain
+	Output      []string `json:"output,omitzero"`   // produced media types; nil means text/plain
+	Metadata    Metadata `json:"metadata,omitzero"` // further protocol-specific members
 }
 
-// A Skill is something that an agent can do.
+// A Skill is a capability of an agent.
 type Skill struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
@@ -24,7 +25,7 @@ type Skill struct {
 
 var plain = []string{"text/plain"}
 
-// Takes returns Input, and what stands for none.
+// Takes returns Input, or its default if Input is nil.
 func (c *Card) Takes() []string {
 	if len(c.Input) == 0 {
 		return plain
@@ -32,7 +33,7 @@ func (c *Card) Takes() []string {
 	return c.Input
 }
 
-// Gives returns Output, and what stands for none.
+// Gives returns Output, or its default if Output is nil.
 func (c *Card) Gives() []string {
 	if len(c.Output) == 0 {
 		return plain
@@ -40,7 +41,7 @@ func (c *Card) Gives() []string {
 	return c.Output
 }
 
-// DisplayName returns the title, or the name if there is none.
+// DisplayName returns the title, or the name if the title is empty.
 func (c *Card) DisplayName() string {
 	if c.Title != "" {
 		return c.Title
@@ -48,7 +49,7 @@ func (c *Card) DisplayName() string {
 	return c.Name
 }
 
-// CheckName returns what is wrong with a name, or nil.
+// CheckName returns an error if name is not a valid agent name.
 func CheckName(name string) error {
 	if name == "" || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
 		return errName
@@ -61,7 +62,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Keys of the metadata by which this module's two ends of a protocol tell each other what the protocol has no word for. Others may ignore them.
+// Keys of the metadata in which this module's clients and agents exchange what a protocol has no
+// field for. Other implementations may ignore them.
 const (
 	MetaCard     = "parley/card"     // a Card
 	MetaPart     = "parley/part"     // the Name, MediaType, Filename and Metadata of a Part
@@ -72,5 +74,8 @@ const (
 	MetaEvent    = "parley/event"    // the Metadata of an Event
 	MetaQuestion = "parley/question" // a Question
 	MetaAnswer   = "parley/answer"   // an Answer
-	MetaResult   = "parley/result"   // the State, Text and Metadata of a Result
+	// MetaChoices is true if the part repeats the options of a question, for clients without
+	// support for options.
+	MetaChoices = "parley/choices"
+	MetaResult  = "parley/result" // the State, Text and Metadata of a Result
 )

@@ -5,42 +5,52 @@ import (
 	"sync"
 )
 
-// A Request asks an agent to do something.
+// A Request is a request to an agent.
 type Request struct {
-	Agent    string    `json:"agent,omitzero"`   // its name; may be empty where there is only one
-	Session  string    `json:"session,omitzero"` // goes on with a conversation; empty begins one
+	// Agent is the agent's name. It may be empty if there is only one agent.
+	Agent string `json:"agent,omitzero"`
+	// Session continues a conversation. If empty, a new one starts.
+	Session  string    `json:"session,omitzero"`
 	Input    []Message `json:"input"`
 	Metadata Metadata  `json:"metadata,omitzero"`
 
-	// Run and Answer go on with a run that was left Waiting, where the protocol can: Input is not looked at then.
+	// Run and Answer continue a run that was left Waiting, in protocols that support it. Input is
+	// then ignored.
 	Run    string  `json:"run,omitzero"`
 	Answer *Answer `json:"answer,omitzero"`
 }
 
-// A Link is the way to agents elsewhere, in one protocol. It is safe for concurrent use.
+// A Link is a connection to remote agents in one protocol. It is safe for concurrent use.
 type Link interface {
-	// Agents tells which agents there are.
+	// Agents returns the cards of the available agents.
 	Agents(ctx context.Context) ([]Card, error)
 
-	// Do has a request done and returns how it ended; each part of the answer goes to c exactly once. When ctx ends the run is cancelled at
-	// the other side, whose last word is waited for a few seconds. An error says that nobody knows how it ended, or that
-	// it never began.
+	// Do runs a request and returns its result. Each output part is passed to c exactly once. When
+	// ctx ends, Do cancels the remote run and waits up to a few seconds for its end. It returns an
+	// error if the outcome is unknown or the run never started.
 	Do(ctx context.Context, req *Request, c Caller) (*Result, error)
 
-	// Attach takes part in a run that goes on elsewhere, from its beginning as far as the protocol remembers it. It is as Do otherwise, but when
-	// ctx ends the run goes on. It returns ErrNoAttach where the protocol has no way back.
+	// Attach follows a running remote run, from its beginning as far as the protocol retains it. It
+	// is like Do otherwise, but the run continues when ctx ends. It returns ErrNoAttach if the
+	// protocol does not support it.
 	Attach(ctx context.Context, id string, c Caller) (*Result, error)
 
-	// Close gives the link up.
+	// Close closes the link.
 	Close() error
 }
 
 // A Client calls agents through a Link. It is safe for concurrent use.
 type Client struct {
 	Link Link
+
+	// MaxOutput is the limit of the output that Run, Attach and Start collect for the Result, as in
+	// [Output]: in bytes, 64 MiB if zero, none if negative. A longer run is cancelled, and the error
+	// is ErrTooLarge. [Link.Do] collects nothing.
+	MaxOutput int64
 }
 
-// Funcs are a Caller of functions. A nil OnEvent drops events; a nil OnAsk answers ErrNoAnswer.
+// Funcs implements [Caller] with functions. If OnEvent is nil, events are dropped; if OnAsk is nil,
+// Ask returns ErrNoAnswer.
 type Funcs struct {
 	OnEvent func(ctx context.Context, e Event) error
 	OnAsk   func(ctx context.Context, q *Question) (*Answer, error)
@@ -62,29 +72,37 @@ func (f Funcs) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	return f.OnAsk(ctx, q)
 }
 
-// Agents tells which agents there are.
+// Agents returns the cards of the available agents.
 func (c *Client) Agents(ctx context.Context) ([]Card, error) { return c.Link.Agents(ctx) }
 
-// Close gives the link up.
+// Close closes the link.
 func (c *Client) Close() error { return c.Link.Close() }
 
-// Run has a request done. Events and questions go to by, which may be nil. The Result holds all of the answer; it comes with an error,
-// that of [Result.Err], when the agent did not do what it was asked. When ctx ends the error is its cause.
+// Run runs a request. Events and questions go to by, which may be nil. The Result holds the whole
+// output. If the run failed, was rejected or was cancelled, Run returns the Result together with
+// the error of [Result.Err]. If ctx ends, the error is its cause. If the output is over MaxOutput,
+// the run is cancelled, and the error is ErrTooLarge.
 func (c *Client) Run(ctx context.Context, req *Request, by Caller) (*Result, error) {
-	return collect(ctx, by, func(by Caller) (*Result, error) { return c.Link.Do(ctx, req, by) })
+	return c.collect(ctx, by, func(ctx context.Context, by Caller) (*Result, error) { return c.Link.Do(ctx, req, by) })
 }
 
-// Attach takes part in a run that goes on elsewhere; see [Link.Attach]. The rest is as in Run.
+// Attach follows a running remote run; see [Link.Attach]. Otherwise it is like [Client.Run].
 func (c *Client) Attach(ctx context.Context, id string, by Caller) (*Result, error) {
-	return collect(ctx, by, func(by Caller) (*Result, error) { return c.Link.Attach(ctx, id, by) })
+	return c.collect(ctx, by, func(ctx context.Context, by Caller) (*Result, error) { return c.Link.Attach(ctx, id, by) })
 }
 
-func collect(ctx context.Context, by Caller, do func(Caller) (*Result, error)) (*Result, error) {
+func (c *Client) collect(ctx context.Context, by Caller, do func(context.Context, Caller) (*Result, error)) (*Result, error) {
 	if by == nil {
 		by = Funcs{}
 	}
-	all := &collector{by: by}
-	r, err := do(all)
+	// A remote agent that ignores its cancellation is left after a few seconds.
+	own, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	all := &collector{by: by, output: Output{Max: c.MaxOutput}, cancel: cancel}
+	r, err := do(own, all)
+	if err == nil && all.isFull() {
+		err = ErrTooLarge
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,36 +113,48 @@ func collect(ctx context.Context, by Caller, do func(Caller) (*Result, error)) (
 	return r, r.Err()
 }
 
-// A collector is a Caller that keeps the answer.
+// A collector is a Caller that collects the output.
 type collector struct {
-	by Caller
+	by     Caller
+	cancel context.CancelCauseFunc // of the run
 
-	mu          sync.Mutex // guards what follows
-	parts       []Part
-	message     string
+	mu          sync.Mutex // guards the fields below
+	output      Output
+	full        bool // it has not room for an event
 	id, session string
 }
 
-// Tell keeps parts and passes everything on.
+// Tell stores output parts and forwards every event.
 func (c *collector) Tell(ctx context.Context, e Event) error {
+	if err := c.store(&e); err != nil {
+		return err
+	}
+	return c.by.Tell(ctx, e)
+}
+
+func (c *collector) store(e *Event) error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch e.Kind {
 	case EventStarted:
 		c.id, c.session = e.ID, e.Session
 	case EventOutput:
-		if c.message != e.Message { // text of another message does not go on with this one's
-			c.parts = append(c.parts, e.Parts[:min(1, len(e.Parts))]...)
-			c.parts = Join(c.parts, e.Parts[min(1, len(e.Parts)):]...)
-			c.message = e.Message
-		} else {
-			c.parts = Join(c.parts, e.Parts...)
+		if err := c.output.Add(e); err != nil {
+			c.full = true
+			c.cancel(err)
+			return err
 		}
 	}
-	c.mu.Unlock()
-	return c.by.Tell(ctx, e)
+	return nil
 }
 
-// Ask passes the question on.
+func (c *collector) isFull() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.full
+}
+
+// Ask forwards the question.
 func (c *collector) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	a, err := c.by.Ask(ctx, q)
 	if err == nil {
@@ -133,11 +163,11 @@ func (c *collector) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	return a, err
 }
 
-// into completes a result.
+// into adds the output to a result.
 func (c *collector) into(r *Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.Output = c.parts
+	r.Output = c.output.Parts()
 	if r.ID == "" {
 		r.ID = c.id
 	}
@@ -146,8 +176,8 @@ func (c *collector) into(r *Result) {
 	}
 }
 
-// Agent makes an agent of one that is called through c, to be served in another protocol, or in the same. It remembers up to 10,000
-// conversations, and what they are called at the other side.
+// Agent returns an agent that forwards its requests through c, so that it can be served in another
+// protocol or in the same one. It stores the remote IDs of up to 10,000 conversations.
 func (c *Client) Agent(card Card) *Agent {
 	known := new(sessions)
 	return &Agent{Card: card, Run: func(ctx context.Context, r *Run) error {
@@ -161,7 +191,7 @@ func (c *Client) Agent(card Card) *Agent {
 	}}
 }
 
-// A relay passes on what a run elsewhere has to say. By which names that is known there is not for its caller.
+// A relay forwards the events of a remote run, without the remote run's IDs.
 type relay struct {
 	run   *Run
 	known *sessions

@@ -7,7 +7,7 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// painter asks for a colour and says what it does with it.
+// painter asks for a colour and reports what it paints.
 var painter = &agent.Agent{
 	Card: agent.Card{Name: "painter", Description: "Paints what it is told.", Version: "1.0"},
 	Run: func(ctx context.Context, r *agent.Run) error {
@@ -39,7 +39,7 @@ func Example() {
 	// The sky is too high.
 }
 
-// A Job is a run beside which the caller does something else.
+// A Job is a run in the background.
 func ExampleClient_Start() {
 	c := agent.Local(painter)
 	job := c.Start(context.Background(), &agent.Request{Input: agent.Prompt("fence")})

@@ -5,51 +5,85 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/bounded"
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 )
 
-// A Job is a run that goes on while its caller does something else. Whoever starts one calls Close, or Wait to its end.
+// A Job is a run in the background. Its owner must call Close, or Wait until it returns the result.
 type Job struct {
 	cancel context.CancelCauseFunc
-	events chan Event
-	done   chan struct{} // closed at the end
+	events *bounded.Queue[Event]
+	done   chan struct{} // closed when the run ends
 
-	result *Result // settled when done is closed
+	result *Result // set before done is closed
 	err    error
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	question chan *Answer
 }
 
-// ErrNotAsked says that a run has asked nothing.
+// eventCost is about the memory of an event, in bytes.
+func eventCost(e *Event) int {
+	n := 1<<10 + partsCost(e.Parts) + metadataCost(e.Metadata)
+	if e.Progress != nil {
+		n += len(e.Progress.Message)
+	}
+	if q := e.Question; q != nil {
+		n += len(q.Text) + len(q.Form) + partsCost(q.Parts) + metadataCost(q.Metadata)
+		for i := range q.Options {
+			n += 64 + len(q.Options[i].ID) + len(q.Options[i].Name)
+		}
+	}
+	return n
+}
+
+func partsCost(parts []Part) (n int) {
+	for i := range parts {
+		p := &parts[i]
+		n += 256 + len(p.Text) + len(p.Data) + len(p.URL) + len(p.JSON) + metadataCost(p.Metadata)
+	}
+	return n
+}
+
+func metadataCost(m Metadata) (n int) {
+	for k, v := range m {
+		n += 64 + len(k) + len(v)
+	}
+	return n
+}
+
+// ErrNotAsked is returned by [Job.Answer] if the run has no open question.
 var ErrNotAsked = errors.New("agent: the run has asked nothing")
 
-// waitingEvents is how many events wait for whoever takes them; then the run waits.
-const waitingEvents = 256
+// These bound the buffered events; when the buffer is full, the run waits.
+const (
+	waitingEvents = 256
+	waitingBytes  = 8 << 20
+)
 
-// Start has a request done on a goroutine of its own, until ctx ends, the job is cancelled or it is done.
+// Start runs a request on a new goroutine until it is done, ctx ends or the job is cancelled.
 func (c *Client) Start(ctx context.Context, req *Request) *Job {
 	ctx, cancel := context.WithCancelCause(ctx)
-	j := &Job{cancel: cancel, events: make(chan Event, waitingEvents), done: make(chan struct{})}
+	j := &Job{cancel: cancel, events: bounded.New(waitingEvents, waitingBytes, eventCost), done: make(chan struct{})}
 	go func() {
 		defer cancel(nil)
 		defer close(j.done)
-		defer close(j.events)
-		j.result, j.err = c.Run(ctx, req, j)
+		defer j.events.Close()
+		j.err = rescue.Call(nil, func() (err error) { // of a Link
+			j.result, err = c.Run(ctx, req, j)
+			return err
+		})
 	}()
 	return j
 }
 
-// Tell implements [Caller], for the run.
-func (j *Job) Tell(ctx context.Context, e Event) error {
-	select {
-	case j.events <- e:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+// Tell implements [Caller] for the run.
+func (j *Job) Tell(ctx context.Context, e Event) error { return j.events.Send(ctx, e) }
 
-// Ask implements [Caller], for the run.
+// Ask implements [Caller] for the run.
 func (j *Job) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	answer := make(chan *Answer, 1)
 	j.mu.Lock()
@@ -71,12 +105,13 @@ func (j *Job) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	}
 }
 
-// Events yields what the run tells, one after the other, and EventEnded last, unless nobody knows how the run ended: Wait says why. A run whose
-// events nobody takes waits after 256 of them. Whoever stops early goes on with Wait, Close or Events.
+// Events yields the events of the run in order. EventEnded is the last one, unless the outcome is
+// unknown; Wait then returns the error. A run waits while 256 of its events, or 8 MiB of them, are
+// not received. After stopping early, continue with Wait, Close or Events.
 func (j *Job) Events() iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		for e := range j.events {
-			if !yield(e) {
+		for i := range j.events.C {
+			if !yield(j.events.Take(i)) {
 				return
 			}
 		}
@@ -86,27 +121,30 @@ func (j *Job) Events() iter.Seq[Event] {
 	}
 }
 
-// Answer answers the question that the run has asked, and returns ErrNotAsked if there is none.
+// Answer answers the open question of the run. Without one it returns ErrNotAsked.
 func (j *Job) Answer(a *Answer) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.question == nil {
 		return ErrNotAsked
 	}
-	j.question <- a // holds one, and is empty
+	j.question <- a // buffer of one, empty here
 	j.question = nil
 	return nil
 }
 
-// Cancel asks the agent to stop. The end comes through Wait.
+// Cancel requests that the agent stop. Wait returns the result.
 func (j *Job) Cancel() { j.cancel(ErrCancelled) }
 
-// Wait returns how the run ended, as [Client.Run] does. It drops the events that nobody has taken. When ctx ends first, the run goes on.
+// Wait returns the result of the run, as [Client.Run] does. It drops events that were not received.
+// If ctx ends first, the run continues.
 func (j *Job) Wait(ctx context.Context) (*Result, error) {
 	for {
 		select {
-		case _, more := <-j.events:
-			if !more {
+		case i, more := <-j.events.C:
+			if more {
+				j.events.Take(i)
+			} else {
 				<-j.done
 				return j.result, j.err
 			}
@@ -116,10 +154,23 @@ func (j *Job) Wait(ctx context.Context) (*Result, error) {
 	}
 }
 
-// Close cancels the run, if it is not over, and waits for its end.
+// Close cancels the run if it has not ended, and waits for its end, at most 10 s: a [Link] that
+// ignores its context continues in the background.
 func (j *Job) Close() {
 	j.Cancel()
-	for range j.events { //nolint:revive // nobody wants them any more
+	late := time.NewTimer(LastWord + grace.Time)
+	defer late.Stop()
+	for {
+		select {
+		case i, more := <-j.events.C:
+			if more {
+				j.events.Take(i)
+			} else {
+				grace.Closed(j.done, grace.Time)
+				return
+			}
+		case <-late.C:
+			return
+		}
 	}
-	<-j.done
 }

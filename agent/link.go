@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 )
 
-// What the links and callers of the protocols have in common.
+// This file holds what the links and callers of all protocols share.
 
 // LastWord is how long a link waits for the end of a run that it has cancelled.
 const LastWord = 5 * time.Second
@@ -25,7 +28,7 @@ func Outlive(ctx context.Context, stop func(ctx context.Context)) (_ context.Con
 		defer close(over)
 		late, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), LastWord, context.Cause(ctx))
 		defer cancel()
-		stop(late)
+		_ = rescue.Run(nil, func() { stop(late) }) // of a transport; the run ends in any case
 		select {
 		case <-late.Done():
 		case <-out.Done():
@@ -35,12 +38,13 @@ func Outlive(ctx context.Context, stop func(ctx context.Context)) (_ context.Con
 	return out, func() {
 		end(nil)
 		if !unhook() {
-			<-over
+			grace.Closed(over, LastWord+grace.Time) // stop may ignore its context
 		}
 	}
 }
 
-// Cancels returns a context that ends as ctx does, with ErrCancelled as its cause where ctx's is one of theirs: a protocol's own word for it.
+// Cancels returns a context that ends when ctx does. Its cause is ErrCancelled if ctx's cause is
+// one of theirs, a protocol's own cancellation errors.
 func Cancels(ctx context.Context, theirs ...error) (context.Context, context.CancelFunc) {
 	return cancels(ctx, func(cause error) bool {
 		for _, e := range theirs {
@@ -52,7 +56,7 @@ func Cancels(ctx context.Context, theirs ...error) (context.Context, context.Can
 	})
 }
 
-// cancels is Cancels for all causes that is takes.
+// cancels is like Cancels for all causes for which is returns true.
 func cancels(ctx context.Context, is func(cause error) bool) (context.Context, context.CancelFunc) {
 	out, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	over := func() {
@@ -72,12 +76,12 @@ func cancels(ctx context.Context, is func(cause error) bool) (context.Context, c
 	}
 }
 
-// mostSessions bounds what an agent that is called elsewhere keeps of conversations.
+// mostSessions bounds the conversations whose remote IDs a forwarding agent stores.
 const mostSessions = 10_000
 
-// sessions remembers what conversations of one protocol are called in another.
+// sessions maps the conversation IDs of one protocol to those of another.
 type sessions struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	names map[string]string
 	order []string // of names, oldest first
 }

@@ -6,12 +6,13 @@ import (
 	"fmt"
 )
 
-// Local makes a client of agents in this process, which run on the caller's goroutine. It panics when two have one name.
+// Local returns a client of agents in this process, which run on the caller's goroutine. It panics
+// if two agents have the same name.
 func Local(agents ...*Agent) *Client {
 	l := &local{all: agents, byName: map[string]*Agent{}}
 	for _, a := range agents {
 		if l.byName[a.Name] != nil {
-			panic("agent: two agents are named " + a.Name)
+			panic("agent: duplicate agent name " + a.Name)
 		}
 		l.byName[a.Name] = a
 	}

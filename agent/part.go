@@ -9,11 +9,12 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Metadata is what a protocol says that this package has no field for: members with their JSON text. Keys are "acp/…", "a2a/…", "editor/…" and
-// "mcp/…" for what came from there, "parley/…" for what this package puts into a protocol, and whatever others use.
+// Metadata holds protocol data that this package has no field for: members with their JSON text.
+// Keys are "acp/…", "a2a/…", "editor/…" and "mcp/…" for data from these protocols, "parley/…" for
+// data that this package adds to a protocol, and any other key for the application.
 type Metadata map[string]jsonrpc.Raw
 
-// With returns a copy in which key has the JSON text of v. It panics if v has none.
+// With returns a copy in which key is the JSON text of v. It panics if v does not encode as JSON.
 func (m Metadata) With(key string, v any) Metadata {
 	text, err := encode(v)
 	if err != nil {
@@ -25,7 +26,8 @@ func (m Metadata) With(key string, v any) Metadata {
 	return c
 }
 
-// Merge returns a copy with the members of more in it, which win. It is m itself when there are none.
+// Merge returns a copy with the members of more added, which take precedence. If more is empty, it
+// returns m itself.
 func (m Metadata) Merge(more Metadata) Metadata {
 	if len(more) == 0 {
 		return m
@@ -36,7 +38,7 @@ func (m Metadata) Merge(more Metadata) Metadata {
 	return c
 }
 
-// Get decodes the member into v and reports whether there is one that fits.
+// Get decodes the member into v and reports whether the member exists and fits.
 func (m Metadata) Get(key string, v any) bool {
 	raw, ok := m[key]
 	return ok && raw.Decode(v) == nil
@@ -53,33 +55,35 @@ func encode(v any) (jsonrpc.Raw, error) {
 	return json.Marshal(v, json.Deterministic(true))
 }
 
-// A Part is one piece of content: text, bytes, an address or a JSON value. Data, JSON and URL decide, in this order, when they are there; else it is Text.
+// A Part is one piece of content: text, bytes, an address or a JSON value. Data, JSON and URL
+// determine the kind, in this order, if set; otherwise it is Text.
 type Part struct {
 	Text string      `json:"text,omitzero"`
 	Data []byte      `json:"data,omitzero"`
 	URL  string      `json:"url,omitzero"`
 	JSON jsonrpc.Raw `json:"json,omitzero"`
 
-	// Name makes the part a piece of a result that has a name, an artifact. Parts with one name belong together.
+	// Name makes the part a piece of a named result, an artifact. Parts with the same name belong
+	// together.
 	Name string `json:"name,omitzero"`
 
-	MediaType string   `json:"mediaType,omitzero"` // "" means what Type says
+	MediaType string   `json:"mediaType,omitzero"` // if empty, see Type
 	Filename  string   `json:"filename,omitzero"`
 	Metadata  Metadata `json:"metadata,omitzero"`
 }
 
-// Text makes a part of text.
+// Text returns a text part.
 func Text(text string) Part { return Part{Text: text} }
 
-// Bytes makes a part of bytes, such as of "image/png".
+// Bytes returns a part with bytes of a media type such as "image/png".
 func Bytes(mediaType string, data []byte) Part {
 	return Part{MediaType: mediaType, Data: append([]byte{}, data...)}
 }
 
-// LinkTo makes a part that says where the content is.
+// LinkTo returns a part that refers to content at a URL.
 func LinkTo(mediaType, url string) Part { return Part{MediaType: mediaType, URL: url} }
 
-// Value makes a part of the JSON text of v. It panics if v has none.
+// Value returns a part with the JSON text of v. It panics if v does not encode as JSON.
 func Value(v any) Part {
 	text, err := encode(v)
 	if err != nil {
@@ -88,7 +92,7 @@ func Value(v any) Part {
 	return Part{JSON: text}
 }
 
-// Named returns the part as a piece of the artifact with this name.
+// Named returns a copy of the part that belongs to the artifact with this name.
 func (p Part) Named(name string) Part {
 	p.Name = name
 	return p
@@ -97,7 +101,7 @@ func (p Part) Named(name string) Part {
 // IsText reports whether the part is text.
 func (p *Part) IsText() bool { return p.Data == nil && p.JSON == nil && p.URL == "" }
 
-// Type returns the media type, and what stands for a missing one.
+// Type returns the media type, or the default for the kind of part if it is empty.
 func (p *Part) Type() string {
 	switch {
 	case p.MediaType != "":
@@ -112,7 +116,7 @@ func (p *Part) Type() string {
 	return "text/plain"
 }
 
-// String returns the text of a part: its Text, its JSON or its URL. Bytes have none.
+// String returns the text of a part: its Text, its JSON or its URL. For bytes it returns "".
 func (p *Part) String() string {
 	switch {
 	case p.Data != nil:
@@ -137,19 +141,15 @@ func TextOf(parts []Part) string {
 	return b.String()
 }
 
-// Join adds more to parts, and makes one of text that follows on text.
+// Join appends more to parts and merges adjacent text that belongs together. Each call copies the
+// text that it continues; for output that arrives in many parts, use an [Output].
 func Join(parts []Part, more ...Part) []Part {
-	for _, p := range more {
-		if n := len(parts); n > 0 && p.continues(&parts[n-1]) {
-			parts[n-1].Text += p.Text
-			continue
-		}
-		parts = append(parts, p)
-	}
-	return parts
+	o := Output{parts: parts}
+	o.join(more)
+	return o.Parts()
 }
 
-// continues reports whether p goes on with the text of q.
+// continues reports whether p continues the text of q.
 func (p *Part) continues(q *Part) bool {
 	return p.IsText() && q.IsText() && p.Name == q.Name && p.MediaType == q.MediaType && p.Filename == q.Filename && p.Metadata == nil && q.Metadata == nil
 }
@@ -160,20 +160,22 @@ const (
 	RoleAgent = "agent"
 )
 
-// A Message is what one side said.
+// A Message is one message of the user or of an agent.
 type Message struct {
-	Role     string   `json:"role"` // RoleUser, or RoleAgent with perhaps a slash and its name behind it
+	// Role is RoleUser, or RoleAgent, optionally followed by a slash and the agent's name.
+	Role     string   `json:"role"`
 	Parts    []Part   `json:"parts"`
 	Metadata Metadata `json:"metadata,omitzero"`
 }
 
-// User makes the input that holds these parts.
+// User returns an input with one user message of these parts.
 func User(parts ...Part) []Message { return []Message{{Role: RoleUser, Parts: parts}} }
 
-// Prompt makes the input that is this text.
+// Prompt returns an input with this text.
 func Prompt(text string) []Message { return User(Text(text)) }
 
-// LastTurn returns what the user said last: the messages of the user behind the last one of an agent, and all of the input if there are none.
+// LastTurn returns the last messages of the user: those after the last message of an agent, or all
+// of the input if no such messages exist.
 func LastTurn(input []Message) []Message {
 	from := len(input)
 	for from > 0 && input[from-1].Role == RoleUser {

@@ -5,27 +5,30 @@ import (
 	"sync"
 )
 
-// A Remote is a run at the other side of a link whose protocol names it by an id that comes with its first event, perhaps after the run was to end.
-// It tells the run's caller what is heard of it, and cancels the run as soon as it is known which. Stop may be called at any time; all else is for
-// the one goroutine that hears of the run.
+// A Remote is a remote run in a protocol whose first event carries the run's ID, possibly after the
+// run was to be cancelled. It forwards the run's events to its caller and cancels the run as soon
+// as the ID is known. Stop is safe for concurrent use; all other methods are for the one goroutine
+// that receives the run's events.
 type Remote struct {
-	ctx    context.Context // the caller's; its end is not the end of the talk
+	ctx    context.Context // the caller's; communication continues after it ends
 	caller Caller
 	cancel func(ctx context.Context, id string)
-	broken error // of the caller
+	broken error // the caller's error
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	id      string
 	stopped bool
 }
 
-// NewRemote makes a run of which nothing is known yet, but who asked for it, until ctx ends. cancel cancels the run with this id over there; it may be called
-// more than once, and on any goroutine.
+// NewRemote returns a Remote for a run whose ID is not known yet. caller receives its events until
+// ctx ends. cancel cancels the remote run with the given ID; it may be called more than once and
+// from any goroutine.
 func NewRemote(ctx context.Context, caller Caller, cancel func(ctx context.Context, id string)) *Remote {
 	return &Remote{ctx: ctx, caller: caller, cancel: cancel}
 }
 
-// Stop cancels the run, at once or as soon as its id is known. It is what [Outlive] wants.
+// Stop cancels the run, at once or as soon as its ID is known. It has the signature that [Outlive]
+// requires.
 func (r *Remote) Stop(ctx context.Context) {
 	r.mu.Lock()
 	id := r.id
@@ -36,7 +39,8 @@ func (r *Remote) Stop(ctx context.Context) {
 	}
 }
 
-// Started notes which run it is, tells the caller, and cancels a run that was stopped before. The first id stays: later calls do nothing.
+// Started sets the ID of the run, sends EventStarted to the caller, and cancels the run if it was
+// stopped before. The first ID is final: later calls do nothing.
 func (r *Remote) Started(id, session string) {
 	r.mu.Lock()
 	known, stopped := r.id != "", r.stopped
@@ -53,14 +57,15 @@ func (r *Remote) Started(id, session string) {
 	}
 }
 
-// ID returns the id, "" as long as it is not known.
+// ID returns the run's ID, or "" if it is not known yet.
 func (r *Remote) ID() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.id
 }
 
-// Tell hands an event to the caller, unless that has gone. If the caller wants no more of them the run is stopped, and Err says why.
+// Tell forwards an event to the caller unless the caller's context has ended. If the caller returns
+// an error, the run is stopped, and Err returns the error.
 func (r *Remote) Tell(e Event) {
 	if r.broken != nil || r.Gone() {
 		return
@@ -77,5 +82,5 @@ func (r *Remote) Ask(q *Question) (*Answer, error) { return r.caller.Ask(r.ctx, 
 // Gone reports whether the caller's context has ended.
 func (r *Remote) Gone() bool { return r.ctx.Err() != nil }
 
-// Err returns what the caller said when it wanted to hear no more, nil as long as it does.
+// Err returns the error with which the caller rejected an event, or nil.
 func (r *Remote) Err() error { return r.broken }

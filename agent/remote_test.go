@@ -10,14 +10,14 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// Whatever comes first, the id or the end: a run that is stopped is cancelled, once for each reason and by its own id, and its caller hears of it
-// until he has gone or does not listen.
+// Whether the ID or the stop comes first, a stopped run is cancelled, once for each reason and by
+// its own ID. Its caller receives events until its context ends or it returns an error.
 func TestRemote(t *testing.T) {
 	deaf := errors.New("deaf")
 	for _, c := range []struct {
 		name      string
 		do        func(r *agent.Remote, leave func())
-		deafTo    string // the kind of event that the caller fails at
+		deafTo    string // the kind of event for which the caller fails
 		cancelled []string
 		told      []string
 		err       error
@@ -90,7 +90,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// A caller who leaves as he is told something has said nothing wrong.
+// A caller whose context ends while it receives an event did not fail.
 func TestRemoteOfACallerWhoLeaves(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	r := agent.NewRemote(ctx, agent.Funcs{OnEvent: func(ctx context.Context, _ agent.Event) error {

@@ -2,76 +2,85 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
+	"github.com/da1ed7bb/parley/internal/x/report"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// An Agent does what it is asked. One value may be served in several protocols at once; Run is called on many goroutines.
+// An Agent is the implementation of an agent. One value may be served in several protocols at once;
+// Run is called on many goroutines.
 type Agent struct {
 	Card
 
-	// Run does one request. ctx ends when the caller cancels it, with ErrCancelled as its cause, or goes away for good. Nil is success;
-	// see [Failure] for what of an error goes out.
+	// Run handles one request. ctx ends when the caller cancels the request, with ErrCancelled as
+	// its cause, or disconnects for good. A nil error means success; see [Failure] for what the
+	// caller sees of an error.
 	Run func(ctx context.Context, r *Run) error
 
-	// Report gets the errors that do not go out, and panics. Nil drops them.
+	// Report gets the errors that do not go out, and panics. If nil, slog's default logger gets
+	// them, as one escaped line each.
 	Report func(what string, err error)
 }
 
-// A Run is one request to an agent, as the agent sees it. Its methods are safe for concurrent use, and not for use after the function has returned.
+// A Run is one request to an agent, as seen by the agent. Its methods are safe for concurrent use.
+// They must not be called after the function has returned.
 type Run struct {
-	ID       string    // the run or task, where the protocol has one
-	Session  string    // the conversation, where the protocol has one
+	ID       string    // of the run or task, if the protocol has one
+	Session  string    // the conversation, if the protocol has one
 	Protocol string    // "acp", "a2a", "editor", "mcp" or "local"
 	Input    []Message // at least one
-	Metadata Metadata  // what the caller said beside
+	Metadata Metadata  // further data from the caller
 
-	Caller Caller // who asked
+	Caller Caller // receives events and questions
 }
 
-// A Caller is who asked, as seen from a run. It is safe for concurrent use, except that questions come one after the other.
+// A Caller is the caller of a run, as seen by the run. It is safe for concurrent use, except that
+// questions are asked one at a time.
 type Caller interface {
-	// Tell hands over what the run has to say. It waits while the caller is slow, until ctx ends.
+	// Tell sends an event to the caller. It blocks while the caller is slow, until ctx ends.
 	Tell(ctx context.Context, e Event) error
 
-	// Ask waits for the answer to a question.
+	// Ask puts a question to the caller and waits for the answer.
 	Ask(ctx context.Context, q *Question) (*Answer, error)
 }
 
-// Kinds of events. The comment says which members of [Event] belong to each.
+// Kinds of events. Each comment lists the members of [Event] that are set.
 const (
-	EventStarted  = "started"  // ID, Session: the run is known elsewhere by these; at most once, and first
-	EventOutput   = "output"   // Parts, Message: a piece of the answer
+	EventStarted  = "started"  // ID, Session: the run's remote IDs; at most once, and first
+	EventOutput   = "output"   // Parts, Message: a piece of the output
 	EventProgress = "progress" // Progress
-	EventOther    = "other"    // Metadata: what the protocol said and the seam has no word for
-	EventQuestion = "question" // Question: only from a Job, which answers it by Job.Answer
+	EventOther    = "other"    // Metadata: protocol data that this package has no event for
+	EventQuestion = "question" // Question: only from a Job; answer it with Job.Answer
 	EventEnded    = "ended"    // Result: only from a Job, and last
 )
 
-// An Event is what a run tells while it works.
+// An Event is an event of a running run.
 type Event struct {
-	Kind     string    `json:"kind"`
-	ID       string    `json:"id,omitzero"`
-	Session  string    `json:"session,omitzero"`
-	Parts    []Part    `json:"parts,omitzero"`
-	Message  string    `json:"message,omitzero"` // which message or artifact the parts belong to; "" for the one and only
+	Kind    string `json:"kind"`
+	ID      string `json:"id,omitzero"`
+	Session string `json:"session,omitzero"`
+	Parts   []Part `json:"parts,omitzero"`
+	// Message names the message or artifact of the parts. It is empty if there is only one.
+	Message  string    `json:"message,omitzero"`
 	Progress *Progress `json:"progress,omitzero"`
 	Question *Question `json:"question,omitzero"`
 	Result   *Result   `json:"result,omitzero"`
 	Metadata Metadata  `json:"metadata,omitzero"`
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Message string  `json:"message,omitzero"`
-	Done    float64 `json:"done,omitzero"`  // grows
-	Total   float64 `json:"total,omitzero"` // zero: nobody knows
+	Done    float64 `json:"done,omitzero"`  // increases during the run
+	Total   float64 `json:"total,omitzero"` // zero: unknown
 }
 
-// Kinds of options, as in the editor protocol.
+// Kinds of options, as in the Agent Client Protocol.
 const (
 	AllowOnce    = "allow_once"
 	AllowAlways  = "allow_always"
@@ -79,13 +88,14 @@ const (
 	RejectAlways = "reject_always"
 )
 
-// A Question is what a run needs to know from a person.
+// A Question is a question of a run to the user.
 type Question struct {
-	Text     string      `json:"text"`
-	Parts    []Part      `json:"parts,omitzero"`   // more than the text
-	Options  []Option    `json:"options,omitzero"` // the answers to choose from; nil: any
-	Form     jsonrpc.Raw `json:"form,omitzero"`    // a JSON Schema of an object with flat members; nil: text is enough
-	Auth     bool        `json:"auth,omitzero"`    // it is about a login elsewhere
+	Text    string   `json:"text"`
+	Parts   []Part   `json:"parts,omitzero"`   // in addition to the text
+	Options []Option `json:"options,omitzero"` // the answers to choose from; nil: any
+	// Form is a JSON Schema of an object with flat members. If nil, the answer is text.
+	Form     jsonrpc.Raw `json:"form,omitzero"`
+	Auth     bool        `json:"auth,omitzero"` // the question is about a login elsewhere
 	Metadata Metadata    `json:"metadata,omitzero"`
 }
 
@@ -93,25 +103,25 @@ type Question struct {
 type Option struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	Kind string `json:"kind,omitzero"` // AllowOnce and so on, when it is about a permission
+	Kind string `json:"kind,omitzero"` // AllowOnce and so on, for permissions
 }
 
-// An Answer is what the person said.
+// An Answer is the user's answer to a question.
 type Answer struct {
 	Parts    []Part      `json:"parts,omitzero"`
 	Option   string      `json:"option,omitzero"`   // the ID of an Option
-	Value    jsonrpc.Raw `json:"value,omitzero"`    // what was filled into Form
-	Declined bool        `json:"declined,omitzero"` // the person does not want to say
+	Value    jsonrpc.Raw `json:"value,omitzero"`    // the submitted Form
+	Declined bool        `json:"declined,omitzero"` // the user declined to answer
 	Metadata Metadata    `json:"metadata,omitzero"`
 }
 
-// Reply makes the answer that is this text.
+// Reply returns an answer with this text.
 func Reply(text string) *Answer { return &Answer{Parts: []Part{Text(text)}} }
 
-// Choose makes the answer that is this option.
+// Choose returns an answer that selects the option with this ID.
 func Choose(id string) *Answer { return &Answer{Option: id} }
 
-// Text returns the text of the answer: its parts, or else its option or what was filled in.
+// Text returns the text of the answer: its parts, or else its option or its form value.
 func (a *Answer) Text() string {
 	switch {
 	case len(a.Parts) > 0:
@@ -122,8 +132,9 @@ func (a *Answer) Text() string {
 	return string(a.Value)
 }
 
-// Settle completes an answer that came as text, in a protocol without options: Option is the one whose ID or name was said, or whose kind a plain
-// yes or no stands for.
+// Settle completes a text answer in a protocol without options: it sets Option if the text is an
+// option's ID or name, its number in [Question.Choices], or a plain yes or no that matches an
+// option's kind.
 func (q *Question) Settle(a *Answer) {
 	if a == nil || a.Option != "" || a.Declined || len(q.Options) == 0 {
 		return
@@ -135,6 +146,10 @@ func (q *Question) Settle(a *Answer) {
 			return
 		}
 	}
+	if n, err := strconv.Atoi(said); err == nil && n >= 1 && n <= len(q.Options) {
+		a.Option = q.Options[n-1].ID
+		return
+	}
 	kind := map[string]string{"y": AllowOnce, "yes": AllowOnce, "ok": AllowOnce, "n": RejectOnce, "no": RejectOnce}[said]
 	for _, o := range q.Options {
 		if kind != "" && o.Kind == kind {
@@ -142,6 +157,23 @@ func (q *Question) Settle(a *Answer) {
 			return
 		}
 	}
+}
+
+// Choices returns the options as one line for people, such as "1 Yes, 2 No", or "" if there are
+// none. Each number is a valid answer.
+func (q *Question) Choices() string {
+	var b strings.Builder
+	for i, o := range q.Options {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		name := o.Name
+		if name == "" {
+			name = o.ID
+		}
+		fmt.Fprintf(&b, "%d %s", i+1, name)
+	}
+	return b.String()
 }
 
 // Allowed reports whether the answer chose an option that allows.
@@ -157,7 +189,7 @@ func (q *Question) Allowed(a *Answer) bool {
 	return false
 }
 
-// Content returns the question as parts: its text, and then its parts.
+// Content returns the question as parts: its text followed by its parts.
 func (q *Question) Content() []Part {
 	if q.Text == "" {
 		return q.Parts
@@ -165,7 +197,7 @@ func (q *Question) Content() []Part {
 	return append([]Part{Text(q.Text)}, q.Parts...)
 }
 
-// Parts returns the parts of all the input.
+// Parts returns the parts of all messages of the input.
 func (r *Run) Parts() []Part {
 	if len(r.Input) == 1 {
 		return r.Input[0].Parts
@@ -177,7 +209,7 @@ func (r *Run) Parts() []Part {
 	return out
 }
 
-// Text returns the text of what the user said last, as [LastTurn] has it.
+// Text returns the text of the last user messages; see [LastTurn].
 func (r *Run) Text() string {
 	var b strings.Builder
 	for _, m := range LastTurn(r.Input) {
@@ -186,10 +218,10 @@ func (r *Run) Text() string {
 	return b.String()
 }
 
-// Say adds text to the answer.
+// Say adds text to the output.
 func (r *Run) Say(ctx context.Context, text string) error { return r.Emit(ctx, Text(text)) }
 
-// Emit adds parts to the answer.
+// Emit adds parts to the output.
 func (r *Run) Emit(ctx context.Context, parts ...Part) error {
 	if len(parts) == 0 {
 		return nil
@@ -197,18 +229,26 @@ func (r *Run) Emit(ctx context.Context, parts ...Part) error {
 	return r.Caller.Tell(ctx, Event{Kind: EventOutput, Parts: parts})
 }
 
-// Progress tells how far the run is.
+// Progress reports the progress of the run.
 func (r *Run) Progress(ctx context.Context, p Progress) error {
 	return r.Caller.Tell(ctx, Event{Kind: EventProgress, Progress: &p})
 }
 
-// Tell hands over any event.
+// Tell sends any event.
 func (r *Run) Tell(ctx context.Context, e Event) error { return r.Caller.Tell(ctx, e) }
 
-// Ask puts a question to whoever started the run, and waits for the answer. When it cannot be asked here the error is ErrNoAnswer; the function
-// then does without, or returns the error.
+// Ask puts a question to the caller of the run and waits for the answer. If the question cannot be
+// asked, the error is ErrNoAnswer; the function can then continue without an answer or return the
+// error.
 func (r *Run) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	a, err := r.Caller.Ask(ctx, q)
+	if errors.Is(err, ErrNoAnswer) {
+		text := []rune(TextOf(q.Content()))
+		if len(text) > maxAsked {
+			text = append(text[:maxAsked], '…')
+		}
+		return nil, &unasked{string(text), err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -216,18 +256,19 @@ func (r *Run) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	return a, nil
 }
 
-// Confirm asks for a permission and reports whether it was given.
+// Confirm asks for permission and reports whether it was granted.
 func (r *Run) Confirm(ctx context.Context, text string) (bool, error) {
 	q := &Question{Text: text, Options: []Option{{ID: "allow", Name: "Yes", Kind: AllowOnce}, {ID: "reject", Name: "No", Kind: RejectOnce}}}
 	a, err := r.Ask(ctx, q)
 	return q.Allowed(a), err
 }
 
-// Execute calls Run and makes a Result of what it returns. A panic is a failure. The Output is not in it: that went to the Caller.
+// Execute calls Run and converts what it returns to a Result. A panic is a failure. The Result has
+// no Output, because that was sent to the Caller.
 func (a *Agent) Execute(ctx context.Context, r *Run) (out *Result) {
 	defer func() {
 		if value := recover(); value != nil {
-			a.report("panic", fmt.Errorf("agent %s: %v\n%s", a.Name, value, debug.Stack()))
+			a.report(jsonrpc.ReportPanic, fmt.Errorf("agent %s: %v\n%s", a.Name, value, debug.Stack()))
 			out = &Result{State: Failed, Text: privateFailure, ID: r.ID, Session: r.Session}
 		}
 	}()
@@ -237,14 +278,12 @@ func (a *Agent) Execute(ctx context.Context, r *Run) (out *Result) {
 	}
 	out, private := ended(ctx, err)
 	if private != nil {
-		a.report("failed", fmt.Errorf("agent %s: %w", a.Name, private))
+		a.report(ReportFailed, fmt.Errorf("agent %s: %w", a.Name, private))
 	}
 	out.ID, out.Session = r.ID, r.Session
 	return out
 }
 
 func (a *Agent) report(what string, err error) {
-	if a.Report != nil {
-		a.Report(what, err)
-	}
+	report.Or(a.Report, "agent")(what, err)
 }

@@ -6,41 +6,66 @@ import (
 	"fmt"
 )
 
-// A State is how a run ended.
+// A State is the state in which a run ended.
 type State string
 
 // The states of a result.
 const (
 	Completed State = "completed"
 	Failed    State = "failed"
-	Rejected  State = "rejected" // the agent did not want to
+	Rejected  State = "rejected" // the agent refused the request
 	Cancelled State = "cancelled"
-	Waiting   State = "waiting" // it waits for an answer that its caller did not have; see ErrLater
+	// Waiting means that the run waits for an answer that its caller did not have; see ErrLater.
+	Waiting State = "waiting"
 )
 
-// What goes wrong on this side.
+// Errors of this package.
 var (
-	// ErrLater is what a Caller returns from Ask when the answer comes another time. In ACP and A2A the run then goes on waiting without its
-	// caller, who comes back with Request.Run; elsewhere it is as good as ErrNoAnswer.
+	// ErrLater is returned by a Caller's Ask if the answer will follow later. In ACP and A2A the
+	// run then waits without its caller, which continues it with Request.Run. In other protocols it
+	// is equivalent to ErrNoAnswer.
 	ErrLater = errors.New("agent: the answer comes later")
 
-	// ErrNoAnswer says that the question cannot be asked here, or that nobody is there to answer it.
-	ErrNoAnswer = errors.New("agent: nobody answers questions here")
+	// ErrNoAnswer reports that a question cannot be asked or is not answered.
+	ErrNoAnswer = errors.New("agent: questions cannot be answered here")
 
-	// ErrNoAttach says that a protocol has no way back to a run.
-	ErrNoAttach = errors.New("agent: this protocol has no way back to a run")
+	// ErrNoAttach reports that a protocol cannot attach to a run.
+	ErrNoAttach = errors.New("agent: this protocol cannot attach to a run")
 
-	// ErrCancelled is the cause that a run's context ends with when its caller cancelled it, and what a run ended with that others cancelled.
+	// ErrCancelled is the cause of a run's context when its caller cancelled the run, and the error
+	// of a run that was cancelled.
 	ErrCancelled = errors.New("agent: the run was cancelled")
 
-	// ErrUnknownAgent says that nobody has this name here.
+	// ErrUnknownAgent reports that there is no agent with this name.
 	ErrUnknownAgent = errors.New("agent: no agent of this name")
 
-	errName = errors.New("agent: a name is 1 to 63 of a-z, 0-9 and -, with no - at its ends")
+	errName = errors.New("agent: a name must be 1 to 63 of a-z, 0-9 and -, without - at its ends")
 )
 
-// A Failure is an agent's own word that it did not do what it was asked. Its text is for the caller to read. All other errors of an agent are
-// "The agent failed." outside.
+// An unasked is the error of a question that could not be asked. It holds the question, so that the
+// caller can see it.
+type unasked struct {
+	text string
+	err  error
+}
+
+func (e *unasked) Error() string { return fmt.Sprintf("%v: it asks %q", e.err, e.text) }
+
+func (e *unasked) Unwrap() error { return e.err }
+
+// public returns the text that the caller sees.
+func (e *unasked) public() string {
+	if e.text == "" {
+		return "The agent asks a question, which this client cannot answer."
+	}
+	return "The agent asks “" + e.text + "”, which this client cannot answer."
+}
+
+// maxAsked bounds how many characters of a question an error contains.
+const maxAsked = 200
+
+// A Failure reports that an agent failed or refused a request. Its text is sent to the caller. All
+// other errors of an agent are sent as "The agent failed."
 type Failure struct {
 	State    State // Failed or Rejected
 	Text     string
@@ -49,23 +74,24 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Text }
 
-// Errorf makes the failure of an agent that could not.
+// Errorf returns a Failure with the state Failed.
 func Errorf(format string, args ...any) error {
 	return &Failure{State: Failed, Text: fmt.Sprintf(format, args...)}
 }
 
-// Refusef makes the failure of an agent that would not.
+// Refusef returns a Failure with the state Rejected.
 func Refusef(format string, args ...any) error {
 	return &Failure{State: Rejected, Text: fmt.Sprintf(format, args...)}
 }
 
-// A Result is how a run ended, and what came of it.
+// A Result is the result of a run.
 type Result struct {
-	State    State     `json:"state"`
-	ID       string    `json:"id,omitzero"`       // of the run, where the protocol has one
-	Session  string    `json:"session,omitzero"`  // of the conversation, where it has one: for the next request
-	Output   []Part    `json:"output,omitzero"`   // all that was said
-	Text     string    `json:"text,omitzero"`     // of Failed and Rejected: why
+	State State  `json:"state"`
+	ID    string `json:"id,omitzero"` // of the run, if the protocol has one
+	// Session is the ID of the conversation, if there is one, for the next request.
+	Session  string    `json:"session,omitzero"`
+	Output   []Part    `json:"output,omitzero"`   // the whole output
+	Text     string    `json:"text,omitzero"`     // of Failed and Rejected: the reason
 	Question *Question `json:"question,omitzero"` // of Waiting
 	Metadata Metadata  `json:"metadata,omitzero"`
 }
@@ -73,7 +99,8 @@ type Result struct {
 // String returns the text of the output.
 func (r *Result) String() string { return TextOf(r.Output) }
 
-// Err returns nil for a run that was completed or waits, a [*Failure] for one that failed or was rejected, and ErrCancelled.
+// Err returns nil if the run completed or waits, a [*Failure] if it failed or was rejected, and
+// ErrCancelled if it was cancelled.
 func (r *Result) Err() error {
 	switch r.State {
 	case Failed, Rejected:
@@ -88,10 +115,10 @@ func (r *Result) Err() error {
 	return nil
 }
 
-// privateFailure is what is told of an error that is not for others.
+// privateFailure is the text sent for errors that are not public.
 const privateFailure = "The agent failed."
 
-// ended makes the result of an agent's function.
+// ended returns the result for the error of an agent's function.
 func ended(ctx context.Context, err error) (r *Result, private error) {
 	if err == nil {
 		return &Result{State: Completed}, nil
@@ -101,6 +128,9 @@ func ended(ctx context.Context, err error) (r *Result, private error) {
 	}
 	if errors.Is(err, ErrCancelled) || ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 		return &Result{State: Cancelled}, nil
+	}
+	if q, ok := errors.AsType[*unasked](err); ok {
+		return &Result{State: Failed, Text: q.public()}, err
 	}
 	return &Result{State: Failed, Text: privateFailure}, err
 }

@@ -15,38 +15,42 @@ import (
 	"time"
 )
 
-// An Op does one unit of work and checks what came back. It is called from many goroutines at once.
+// An Op does one unit of work and checks the response. It is called from many goroutines
+// concurrently.
 type Op func(ctx context.Context) error
 
-// A Session is a client connected to a server, or the server alone. A nil field is work that it cannot do.
+// A Session is a client connected to a server, or only the server. A nil field is work that it does
+// not support.
 type Session struct {
-	Call  Op                                               // subtract {"minuend":42,"subtrahend":23}, typed on both sides
-	Batch Op                                               // 100 of these in one array
+	// Call sends subtract {"minuend":42,"subtrahend":23}, typed on both sides.
+	Call  Op
+	Batch Op                                               // 100 of these calls in one array
 	Echo  func(ctx context.Context, document []byte) error // params and result are raw JSON
 	Close func()
 }
 
-// A Carrier is what lies between client and server.
-type Carrier string
+// A Transport connects client and server.
+type Transport string
 
 const (
-	Memory     Carrier = "in memory"
-	Pipe       Carrier = "net.Pipe"
-	Unix       Carrier = "unix"
-	UnixAlone  Carrier = "unix, caller reads" // a client that only asks, one call at a time
-	TCP        Carrier = "tcp"
-	HTTPServer Carrier = "HTTP server" // the client is a raw socket
-	HTTP       Carrier = "HTTP"
-	WebSocket  Carrier = "WebSocket"
-	Feed       Carrier = "server fed" // requests come from memory, answers go nowhere
-	Dispatch   Carrier = "dispatch"   // bytes in, bytes out
+	Memory Transport = "in memory"
+	Pipe   Transport = "net.Pipe"
+	Unix   Transport = "unix"
+	// UnixAlone is a client that only sends requests, one call at a time.
+	UnixAlone  Transport = "unix, caller reads"
+	TCP        Transport = "tcp"
+	HTTPServer Transport = "HTTP server" // the client is a raw socket
+	HTTP       Transport = "HTTP"
+	WebSocket  Transport = "WebSocket"
+	Feed       Transport = "server fed" // requests come from memory, responses are discarded
+	Dispatch   Transport = "dispatch"   // bytes in, bytes out
 )
 
-// A Role tells what an entry is measured for.
+// A Role is the purpose for which an entry is measured.
 type Role string
 
 const (
-	Limit Role = "limit" // the carrier without JSON-RPC
+	Limit Role = "limit" // the transport without JSON-RPC
 	Ours  Role = "parley"
 	Peer  Role = "peer"
 )
@@ -55,10 +59,10 @@ const (
 type Entry struct {
 	Name string
 	Role Role
-	Open map[Carrier]func() (*Session, error)
+	Open map[Transport]func() (*Session, error)
 }
 
-// A Work is what is measured.
+// A Work is the measured operation.
 type Work struct {
 	Name string // "" for the small call
 	Per  int    // calls in one Op
@@ -71,7 +75,7 @@ var (
 	feedWork  = Work{"", feedCalls, func(s *Session) Op { return s.Call }}
 )
 
-// echoWork is the echo of a document.
+// echoWork returns the echo of a document.
 func echoWork(size bytesOf) Work {
 	doc := document(int(size))
 	return Work{"echo " + size.String(), 1, func(s *Session) Op {
@@ -97,22 +101,22 @@ func (n bytesOf) String() string {
 
 // A Scenario is one table of the report.
 type Scenario struct {
-	Carrier Carrier
-	Work    Work
-	Callers int  // goroutines that share the connection, or have one each on HTTP
-	Conns   int  // connections; 0 means one, shared by all callers
-	Growth  bool // shows how cost grows: with -full only
+	Transport Transport
+	Work      Work
+	Callers   int  // goroutines that share the connection, or have one each on HTTP
+	Conns     int  // connections; 0 means one, shared by all callers
+	Growth    bool // shows how the cost grows: only with -full
 }
 
 // Name identifies the scenario.
 func (s Scenario) Name() string {
-	name := string(s.Carrier)
+	name := string(s.Transport)
 	switch {
 	case s.Conns > 0:
 		name += ", " + plural(s.Conns, "connection")
 	case s.Work.Name != "":
 		name += ", " + s.Work.Name
-	case s.Carrier != Feed && s.Carrier != Dispatch && s.Carrier != UnixAlone:
+	case s.Transport != Feed && s.Transport != Dispatch && s.Transport != UnixAlone:
 		name += ", " + plural(s.Callers, "caller")
 	}
 	if s.Growth {
@@ -136,11 +140,11 @@ type Sample struct {
 	Allocs float64 `json:"allocs"`
 }
 
-// A Plan says how long to measure.
+// A Plan specifies how long to measure.
 type Plan struct {
 	Rounds   int
 	Time     time.Duration // of one entry in one round
-	Profiles string        // a folder for profiles of our entries; "" for none
+	Profiles string        // folder for profiles of our entries; "" for none
 }
 
 // A contestant is an entry while its scenario runs.
@@ -153,7 +157,7 @@ type contestant struct {
 	err      error
 }
 
-// Run measures all entries that can do the scenario.
+// Run measures all entries that support the scenario.
 func (s Scenario) Run(entries []Entry, plan Plan) []Result {
 	var all []*contestant
 	for _, e := range entries {
@@ -188,9 +192,9 @@ func (s Scenario) Run(entries []Entry, plan Plan) []Result {
 	return results
 }
 
-// enter opens the sessions of e, or returns nil if it cannot do the scenario.
+// enter opens the sessions of e, or returns nil if it does not support the scenario.
 func (s Scenario) enter(e Entry) *contestant {
-	open := e.Open[s.Carrier]
+	open := e.Open[s.Transport]
 	if open == nil {
 		return nil
 	}
@@ -219,8 +223,8 @@ func (c *contestant) close() {
 	c.sessions = nil
 }
 
-// calibrate warms up, and finds out how many calls fill a round. The quickest of three counts: one that was held up by
-// something else would leave a round with a handful of calls.
+// calibrate warms up, and determines how many calls fill a round. It uses the fastest of three
+// measurements: one that was delayed by something else would leave a round with a handful of calls.
 func (c *contestant) calibrate(s Scenario, d time.Duration) {
 	c.n = s.Callers * s.Work.Per
 	for c.err == nil {
@@ -246,7 +250,7 @@ func (c *contestant) round(s Scenario, plan Plan) {
 	}
 }
 
-// measure makes at least c.n calls, shared by all callers, and returns what one of them cost.
+// measure makes at least c.n calls, shared by all callers, and returns the cost of one.
 func (c *contestant) measure(s Scenario) Sample {
 	each := (c.n + s.Callers*s.Work.Per - 1) / (s.Callers * s.Work.Per)
 	watchdog := time.AfterFunc(2*time.Minute, func() { panic("bench: " + s.Name() + ", " + c.Name + " hangs") })
@@ -295,7 +299,7 @@ func (c *contestant) measure(s Scenario) Sample {
 	}
 }
 
-// processTime is what all threads of this process have used, in user and kernel.
+// processTime returns the user and kernel time of all threads of this process.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -304,7 +308,8 @@ func processTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// profile writes a CPU profile of one round, and what another one allocates: that is the difference of .mem to .base.
+// profile writes a CPU profile of one round, and the allocations of another: the difference between
+// .mem and .base.
 func (c *contestant) profile(s Scenario, dir string) {
 	name := strings.NewReplacer(" ", "-", ",", "", ":", "", "/", "-").Replace(s.Name() + " " + c.Name)
 	create := func(kind string) *os.File {
@@ -324,7 +329,7 @@ func (c *contestant) profile(s Scenario, dir string) {
 		if kind == ".mem" {
 			c.measure(s)
 		}
-		runtime.GC() // the profile is that of the last collection
+		runtime.GC() // the profile covers the time up to the last collection
 		f := create(kind)
 		must(pprof.Lookup("allocs").WriteTo(f, 0))
 		must(f.Close())
@@ -345,7 +350,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// median returns the middle of the values; it is 0 for none.
+// median returns the median of the values, or 0 if there are no values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

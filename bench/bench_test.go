@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test's binary be the server on stdio, too.
+// TestMain makes the test's binary the server on stdio, too.
 func TestMain(m *testing.M) {
 	if os.Getenv(stdioServer) != "" {
 		serveStdio()
@@ -19,11 +19,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every entry does its work over every carrier it names, and the answers are right.
+// TestEntriesAnswer checks that every entry works over each of its transports, and the responses
+// are correct.
 func TestEntriesAnswer(t *testing.T) {
 	for _, s := range scenarios() {
 		if s.Conns > 10 {
-			continue // as many connections as a process has file descriptors
+			continue // it needs as many connections as a process has file descriptors
 		}
 		t.Run(s.Name(), func(t *testing.T) {
 			for _, e := range libraries() {
@@ -56,7 +57,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// The payload with methods of its own takes what the codec takes.
+// TestOwnPayload checks that the payload with its own methods accepts what the codec accepts.
 func TestOwnPayload(t *testing.T) {
 	for _, tt := range []struct {
 		in string
@@ -103,7 +104,7 @@ func TestMedianAndRatio(t *testing.T) {
 			t.Errorf("median(%v) = %v, want %v", tt.in, got, tt.want)
 		}
 	}
-	// A machine that gets busy changes both by the same factor: the ratio stays.
+	// A machine that becomes busy changes both by the same factor: the ratio stays.
 	ours := &Result{Rounds: []Sample{{Wall: 1}, {Wall: 10}, {Wall: 3}}}
 	peer := &Result{Rounds: []Sample{{Wall: 2}, {Wall: 20}, {Wall: 6}}}
 	if got := ratio(ours, peer, wall); got != 2 {
@@ -167,13 +168,13 @@ func TestBaselineFile(t *testing.T) {
 	}
 }
 
-// Each goal names a scenario and entries that there are.
+// TestGoalsAreMeasured checks that each goal names an existing scenario and existing entries.
 func TestGoalsAreMeasured(t *testing.T) {
 	names := map[string]map[string]bool{}
 	for _, s := range scenarios() {
 		names[s.Name()] = map[string]bool{"": true}
 		for _, e := range libraries() {
-			if e.Open[s.Carrier] != nil {
+			if e.Open[s.Transport] != nil {
 				names[s.Name()][e.Name] = true
 			}
 		}
@@ -185,7 +186,7 @@ func TestGoalsAreMeasured(t *testing.T) {
 	}
 }
 
-// A feed notices an answer that is wrong, and one that is missing a digit.
+// TestFeedChecks checks that a feed detects a wrong response, and one that lacks a digit.
 func TestFeedChecks(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -208,11 +209,11 @@ func TestFeedChecks(t *testing.T) {
 	}
 }
 
-// Each round begins with another entry.
+// TestRunRotates checks that each round starts with a different entry.
 func TestRunRotates(t *testing.T) {
 	order := ""
 	entry := func(name string) Entry {
-		return Entry{name, Peer, map[Carrier]func() (*Session, error){Memory: func() (*Session, error) {
+		return Entry{name, Peer, map[Transport]func() (*Session, error){Memory: func() (*Session, error) {
 			call := func(context.Context) error {
 				if !strings.HasSuffix(order, name) {
 					order += name
@@ -222,7 +223,7 @@ func TestRunRotates(t *testing.T) {
 			return &Session{Call: call, Close: func() {}}, nil
 		}}}
 	}
-	s := Scenario{Carrier: Memory, Work: smallCall, Callers: 1}
+	s := Scenario{Transport: Memory, Work: smallCall, Callers: 1}
 	results := s.Run([]Entry{entry("a"), entry("b"), entry("c")}, Plan{Rounds: 3, Time: time.Microsecond})
 	if len(results) != 3 || len(results[0].Rounds) != 3 {
 		t.Fatalf("results %v", results)
@@ -246,15 +247,15 @@ func TestPlotIsOneSVG(t *testing.T) {
 	}
 }
 
-// Each way through a tap answers, and its table is written.
+// TestTapCost checks that each way through a tap works, and its table is written.
 func TestTapCost(t *testing.T) {
 	var out strings.Builder
 	if err := tapCost(&out, 1, 60); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range fareTables() {
-		if n := strings.Count(out.String(), "\n| "+table.carrier+" | "); n != len(table.fares) {
-			t.Errorf("%d rows for %s, want %d:\n%s", n, table.carrier, len(table.fares), out.String())
+		if n := strings.Count(out.String(), "\n| "+table.transport+" | "); n != len(table.fares) {
+			t.Errorf("%d rows for %s, want %d:\n%s", n, table.transport, len(table.fares), out.String())
 		}
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// captured are parley's pair with a recording at the client's end, and with a tap between the two. Their ratios to "parley" are
-// what recording costs; the file is written, too.
+// captured returns parley's pair with a recording at the client's end, and with a tap between the
+// two. Their ratios to "parley" are the cost of recording, which includes writing the file.
 func captured() []Entry {
 	p := newParleyUse(false, false)
 	recorded := half{serve: p.serve, ask: p.askRecorded}.on(Unix, TCP)
 	recorded[HTTP], recorded[WebSocket] = p.recordedHTTP, p.recordedWebSocket
-	tapped := map[Carrier]func() (*Session, error){HTTP: p.tappedHTTP, WebSocket: p.tappedWebSocket}
-	for _, c := range []Carrier{Unix, TCP} {
+	tapped := map[Transport]func() (*Session, error){HTTP: p.tappedHTTP, WebSocket: p.tappedWebSocket}
+	for _, c := range []Transport{Unix, TCP} {
 		tapped[c] = func() (*Session, error) { return p.tapped(c) }
 	}
 	return []Entry{
@@ -37,7 +37,7 @@ func (p parleyUse) askRecorded(conn net.Conn) (*Session, error) {
 	}
 	t := stream.New(conn, stream.Line, &stream.Options{MaxMessage: 16 << 20})
 	s := p.asking(rec.Wire(capture.WireInfo{Target: "bench"}).Transport(t))
-	return alsoClosing(s, func() { _ = rec.Close() }), nil // a file for the time being
+	return alsoClosing(s, func() { _ = rec.Close() }), nil // a temporary file
 }
 
 func (p parleyUse) recordedHTTP() (*Session, error) {
@@ -53,11 +53,12 @@ func (p parleyUse) recordedHTTP() (*Session, error) {
 	s := p.withClient(url, &http.Client{Transport: tap.RoundTripper(rec.Wire(capture.WireInfo{Target: "bench"}), client.Transport)}, stop)
 	return alsoClosing(s, func() {
 		client.CloseIdleConnections()
-		_ = rec.Close() // a file for the time being
+		_ = rec.Close() // a temporary file
 	}), nil
 }
 
-// withClient asks the server at url by a client of net/http's, so that what is around that can be compared.
+// withClient calls the server at url with the given net/http client, so that what wraps the client
+// can be compared.
 func (p parleyUse) withClient(url string, client *http.Client, stop func()) *Session {
 	c := httprpc.NewClient(url, &httprpc.Options{HTTP: client})
 	return p.session(c, func() {
@@ -67,7 +68,7 @@ func (p parleyUse) withClient(url string, client *http.Client, stop func()) *Ses
 	})
 }
 
-// alsoClosing adds to what closing s does.
+// alsoClosing adds f to the closing of s.
 func alsoClosing(s *Session, f func()) *Session {
 	first := s.Close
 	s.Close = func() {
@@ -79,22 +80,22 @@ func alsoClosing(s *Session, f func()) *Session {
 	return s
 }
 
-// relay runs a tap in front of a server and returns how to reach it.
+// relay starts a tap in front of a server and returns how to stop it.
 func relay(r *tap.Relay, l net.Listener) (stop func(), err error) {
 	if r.Record, err = capture.New(nil); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = r.Serve(ctx, l) }) // it ends with ctx
+	running.Go(func() { _ = r.Serve(ctx, l) }) // returns when ctx ends
 	return func() {
 		cancel()
 		running.Wait()
-		_ = r.Record.Close() // a file for the time being
+		_ = r.Record.Close() // a temporary file
 	}, nil
 }
 
-func (p parleyUse) tapped(c Carrier) (*Session, error) {
+func (p parleyUse) tapped(c Transport) (*Session, error) {
 	return p.between(c, func(client, server net.Conn) (func(), error) {
 		l := &single{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
 		l.conns <- client
@@ -128,7 +129,7 @@ func (p parleyUse) tappedHTTP() (*Session, error) {
 	}), nil
 }
 
-// single is a listener of one connection that is there already.
+// single is a listener with one existing connection.
 type single struct {
 	conns  chan net.Conn
 	closed chan struct{}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// BenchmarkRecording tells what recording, and a tap, cost one caller: the median of a call beside that of the bare pair, both measured in turns of
-// 200 calls, so that they share the machine's moods. "p50-ratio" below 1.10 is the goal for recording on Unix and HTTP.
+// BenchmarkRecording measures what recording, and a tap, cost one caller: the median of a call
+// compared with that of the bare pair. Both are measured in turns of 200 calls, so that variations
+// of the machine affect both. The goal is a "p50-ratio" below 1.10 for recording on Unix and HTTP.
 func BenchmarkRecording(b *testing.B) {
 	bare := newParleyUse(false, false)
 	open := half{serve: bare.serve, ask: bare.ask}.on(Unix, TCP)
@@ -20,7 +21,7 @@ func BenchmarkRecording(b *testing.B) {
 		return bare.withClient(url, httpClient(), stop), nil
 	}
 	for _, e := range captured() {
-		for _, c := range []Carrier{Unix, TCP, HTTP, WebSocket} {
+		for _, c := range []Transport{Unix, TCP, HTTP, WebSocket} {
 			b.Run(e.Name+"/"+string(c), func(b *testing.B) {
 				with, err := e.Open[c]()
 				if err != nil {

@@ -10,20 +10,20 @@ import (
 	"slices"
 )
 
-// tolerated is the loss that passes for noise.
+// tolerated is the loss that is treated as noise.
 const tolerated = 0.15
 
-// Ratios are what is kept of a run: no times, since those belong to one machine.
+// Ratios are the stored result of a run. Times are not stored, because they depend on the machine.
 type Ratios struct {
 	VsPeer    float64 `json:"vs_peer,omitempty"`
 	VsPeerCPU float64 `json:"vs_peer_cpu,omitempty"`
 	OfLimit   float64 `json:"of_limit,omitempty"`
 }
 
-// A Baseline holds the ratios of our entries, by scenario and entry.
+// A Baseline contains the ratios of our entries, by scenario and entry.
 type Baseline map[string]map[string]Ratios
 
-// baseline takes the ratios out of a report.
+// baseline returns the ratios in a report.
 func (r *Report) baseline() Baseline {
 	b := Baseline{}
 	for _, t := range r.Scenarios {
@@ -40,10 +40,10 @@ func (r *Report) baseline() Baseline {
 	return b
 }
 
-// rounded keeps three digits behind the point: more would be noise in the file.
+// rounded rounds to three decimal places; more would be noise in the file.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// readBaseline reads what writeBaseline wrote.
+// readBaseline reads the output of writeBaseline.
 func readBaseline(file string) (Baseline, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -53,7 +53,7 @@ func readBaseline(file string) (Baseline, error) {
 	return b, json.Unmarshal(text, &b)
 }
 
-// writeBaseline keeps the ratios of the scenarios that were run, and leaves the others.
+// writeBaseline stores the ratios of the scenarios that were run, and preserves the others.
 func writeBaseline(file string, now Baseline) error {
 	b, err := readBaseline(file)
 	if err != nil {
@@ -67,7 +67,8 @@ func writeBaseline(file string, now Baseline) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// compare tells what has become slower than before by more than is tolerated, and returns how many ratios have.
+// compare prints which ratios have become worse by more than the tolerated loss, and returns their
+// number.
 func (b Baseline) compare(w io.Writer, now Baseline) int {
 	lost := 0
 	for _, scenario := range slices.Sorted(maps.Keys(now)) {

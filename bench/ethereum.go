@@ -9,8 +9,8 @@ import (
 	ethereum "github.com/ethereum/go-ethereum/rpc"
 )
 
-// goEthereum is github.com/ethereum/go-ethereum/rpc. Its methods have a service in front and positional params only, so that
-// the call is math_subtract [{"minuend":42,"subtrahend":23}].
+// goEthereum is github.com/ethereum/go-ethereum/rpc. Its methods have a service prefix and only
+// positional params, so the call is math_subtract [{"minuend":42,"subtrahend":23}].
 func goEthereum() []Entry {
 	const request = `{"jsonrpc":"2.0","method":"math_subtract","params":[{"minuend":42,"subtrahend":23}],"id":`
 	open := half{
@@ -43,7 +43,7 @@ func goEthereum() []Entry {
 	return []Entry{{"go-ethereum", Peer, open}}
 }
 
-// closing adds to what is done at the end of a session.
+// closing adds stop to the closing of a session.
 func closing(stop func()) func(*Session, error) (*Session, error) {
 	return func(s *Session, err error) (*Session, error) {
 		if err != nil {

@@ -4,27 +4,27 @@ import (
 	"fmt"
 )
 
-// A goal is what one of our entries is to reach.
+// A goal is a target value for one of our entries.
 type goal struct {
 	scenario, entry string
 	against         string  // an entry
-	by              measure // of what
+	by              measure // the measured quantity
 	want            float64
 }
 
-// A measure is what a goal is about.
+// A measure is the quantity of a goal.
 type measure string
 
 const (
-	byWall   measure = "time"          // that of the other divided by ours
-	byCPU    measure = "cpu"           // the same
-	byAllocs measure = "allocs"        // ours at most
-	onTop    measure = "allocs on top" // of those of the other, at most
-	byBytes  measure = "bytes"         // allocated, at most
+	byWall   measure = "time"          // the other's time divided by ours
+	byCPU    measure = "cpu"           // the other's CPU time divided by ours
+	byAllocs measure = "allocs"        // maximum of ours
+	onTop    measure = "allocs on top" // maximum of ours minus the other's
+	byBytes  measure = "bytes"         // maximum allocated
 )
 
-// goals are the rows of the table "Goals" that this program can measure. The peers are named, not "the best", so that a goal means
-// the same when a peer is added.
+// goals are the rows of the table "Goals" that this program can measure. The peers are named
+// instead of "the best", so that a goal keeps its meaning when a peer is added.
 var goals = []goal{
 	{"unix, 50 callers", "parley quick", "go.lsp.dev", byWall, 1.7},
 	{"unix, 50 callers", "parley quick", "go.lsp.dev", byCPU, 2.5},
@@ -75,7 +75,8 @@ var goals = []goal{
 	{"WebSocket, 50 callers", "parley quick", "raw", byWall, 0.35},
 	{"unix, echo 64 KiB", "parley quick", "go.lsp.dev", byWall, 1.6},
 	{"unix, echo 64 KiB", "parley quick", "raw", byWall, 0.13},
-	{"unix, echo 64 KiB", "parley quick", "", byBytes, 2.2 * (64 << 10)}, // one payload-size allocation on each side
+	// The limit is about one payload-size allocation on each side.
+	{"unix, echo 64 KiB", "parley quick", "", byBytes, 2.2 * (64 << 10)},
 	{"unix, echo 1 MiB", "parley quick", "go.lsp.dev", byWall, 1.6},
 	{"unix, echo 1 MiB", "parley quick", "raw", byWall, 0.13},
 	{"unix, echo 1 MiB", "parley quick", "", byBytes, 2.2 * (1 << 20)},
@@ -99,7 +100,7 @@ var goals = []goal{
 	{"MCP HTTP, stateless, 50 callers", "parley", "mcp-go", byWall, 3.3},
 }
 
-// idleGoals bound what a connection costs that nothing goes over.
+// idleGoals are the limits of the cost of an idle connection.
 var idleGoals = []struct {
 	name string
 	rss  float64
@@ -108,10 +109,10 @@ var idleGoals = []struct {
 	{"parley WebSocket", 8 * 1024},
 }
 
-// judged is a row of the report.
+// A judged is a row of the report.
 type judged struct{ text, want, got, verdict string }
 
-// goals holds the results against the goals. What was not measured is left out.
+// goals compares the results with the goals. Goals without a measurement are omitted.
 func (r *Report) goals() []judged {
 	var all []judged
 	for _, g := range goals {
@@ -161,12 +162,12 @@ func (g goal) wants() string {
 	return fmt.Sprintf("<= %.0f", g.want)
 }
 
-// reached returns what was measured, and whether it is enough.
+// reached returns the measured value, and whether it reaches the goal.
 func (g goal) reached(own, other *Result) (got float64, ok bool) {
 	switch {
 	case g.by == byAllocs:
 		got = own.Allocs
-		return got, got < g.want+0.05 // what the runtime itself allocates now and then
+		return got, got < g.want+0.05 // tolerates occasional allocations of the runtime itself
 	case g.by == byBytes:
 		return own.Bytes, own.Bytes <= g.want
 	case other == nil:

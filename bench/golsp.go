@@ -10,7 +10,8 @@ import (
 	golsp "go.lsp.dev/jsonrpc2"
 )
 
-// goLSP is go.lsp.dev/jsonrpc2: handlers on the goroutine that reads, on goroutines of their own, and each of its clients.
+// goLSP is go.lsp.dev/jsonrpc2: with handlers on the reading goroutine, with handlers on separate
+// goroutines, and with each of its clients.
 func goLSP() []Entry {
 	async := golsp.AsyncHandler(golspHandler)
 	inline := half{serve: golspServe(golspHandler), ask: golspAsk}
@@ -93,7 +94,8 @@ func golspSession(call func(ctx context.Context, method string, params, result a
 	}
 }
 
-// golspBatch is the client for batches, which hands over frames. The library has no parser for an array of responses.
+// golspBatch is the client for batches, which returns frames. The library has no parser for an
+// array of responses.
 func golspBatch(conn net.Conn) (*Session, error) {
 	c, err := golsp.NewBatchClient(golsp.NewNDJSONStream(conn))
 	if err != nil {
@@ -153,7 +155,8 @@ func golspMemory() (*Session, error) {
 	return s, nil
 }
 
-// golspDispatch puts its parts together as its Conn does: the view of a message, the codec, the response.
+// golspDispatch combines the library's parts as its Conn does: the view of a message, the codec,
+// the response.
 func golspDispatch() (*Session, error) {
 	request := []byte(smallRequest)
 	var out []byte

@@ -9,13 +9,14 @@ import (
 	"github.com/gorilla/rpc/v2/json2"
 )
 
-// gorilla is github.com/gorilla/rpc/v2/json2: HTTP only, no batches, and methods with a service in front.
+// gorilla is github.com/gorilla/rpc/v2/json2: HTTP only, no batches, and methods with a service
+// prefix.
 func gorilla() []Entry {
 	const request = `{"jsonrpc":"2.0","method":"Math.Subtract","params":{"minuend":42,"subtrahend":23},"id":12345}`
 	server := rpc.NewServer()
 	server.RegisterCodec(json2.NewCodec(), "application/json")
 	must(server.RegisterService(gorillaMath{}, "Math"))
-	return []Entry{{"gorilla", Peer, map[Carrier]func() (*Session, error){
+	return []Entry{{"gorilla", Peer, map[Transport]func() (*Session, error){
 		HTTPServer: rawHTTP(server, request, ""),
 		HTTP:       func() (*Session, error) { return gorillaHTTP(server) },
 	}}}

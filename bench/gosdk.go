@@ -7,7 +7,8 @@ import (
 	official "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// goSDK is github.com/modelcontextprotocol/go-sdk, the official one. Over HTTP it answers with plain JSON where it can, which is faster than its default.
+// goSDK is github.com/modelcontextprotocol/go-sdk, the official one. Over HTTP it responds with
+// plain JSON where possible, which is faster than its default.
 func goSDK() []Entry {
 	info := &official.Implementation{Name: "bench", Version: "1"}
 	newServer := func() *official.Server {
@@ -67,7 +68,7 @@ func goSDK() []Entry {
 			return session(&official.StreamableClientTransport{Endpoint: url, HTTPClient: httpClient(), DisableStandaloneSSE: true}, version, stop)
 		}
 	}
-	return []Entry{{"go-sdk", Peer, map[Carrier]func() (*Session, error){
+	return []Entry{{"go-sdk", Peer, map[Transport]func() (*Session, error){
 		MCPMemory:       memory(sessionMCP),
 		MCPMemoryNewest: memory(newestMCP),
 		MCPStdio:        stdio(sessionMCP),

@@ -25,31 +25,32 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// Idle is what a server's connection costs while nothing goes over it.
+// An Idle is the cost of an idle server connection.
 type Idle struct {
 	Name       string  `json:"name"`
-	Fresh      float64 `json:"fresh"` // resident bytes of each connection that was just accepted
+	Fresh      float64 `json:"fresh"` // resident bytes per connection, just after it was accepted
 	RSS        float64 `json:"rss"`   // the same after one call on each
 	Goroutines float64 `json:"goroutines"`
 	Error      string  `json:"error,omitempty"`
 }
 
-// idleConns is how many connections are open. Server and clients are processes of their own: both together have more file
-// descriptors than one may have.
+// idleConns is the number of open connections. Server and clients are separate processes, because
+// together they need more file descriptors than one process may have.
 const idleConns = 9000
 
-// These tell a child process of this program what it is: the name of a server, or the network and address to dial.
+// These variables select the role of a child process of this program: the name of a server, or the
+// network and address to dial.
 const (
 	idleServer = "BENCH_IDLE_SERVER"
 	idleClient = "BENCH_IDLE_CLIENT"
 )
 
-// An idler is a server whose connections are to be idle: on a socket, or behind HTTP.
+// An idler is a server whose connections will be idle: on a socket, or over HTTP.
 type idler struct {
 	name  string
 	serve func(net.Conn) (func(), error)
 	http  http.Handler
-	call  string // what each client sends once
+	call  string // sent once by each client
 }
 
 func idlers() []idler {
@@ -73,7 +74,7 @@ func idlers() []idler {
 	}
 }
 
-// rawServeSmall is a goroutine that reads into a small buffer on its stack.
+// rawServeSmall runs a goroutine that reads into a small buffer on its stack.
 func rawServeSmall(conn net.Conn) (func(), error) {
 	go func() {
 		in := make([]byte, 256)
@@ -108,7 +109,7 @@ func measureIdle(chosen *regexp.Regexp) []Idle {
 	return all
 }
 
-// child is this program as another process.
+// child returns a command that runs this program as another process.
 func child(env string) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), os.Args[0])
 	cmd.Env = append(os.Environ(), env)
@@ -140,7 +141,7 @@ func serveIdle(name string) {
 			each := func() float64 {
 				_, err := io.ReadFull(out, make([]byte, len(done)))
 				must(err)
-				time.Sleep(3 * time.Second) // goroutines that wait for more work leave
+				time.Sleep(3 * time.Second) // wait until idle goroutines exit
 				return float64(memory()-before) / idleConns
 			}
 			found.Fresh = each()
@@ -150,7 +151,7 @@ func serveIdle(name string) {
 			found.Goroutines = float64(runtime.NumGoroutine()-threads) / idleConns
 			must(json.NewEncoder(os.Stdout).Encode(found))
 			must(in.Close())
-			_ = clients.Wait() // it has no more to say
+			_ = clients.Wait() // it has no further output
 		}
 	}
 }
@@ -168,7 +169,7 @@ func (s idler) accept(l net.Listener) {
 	}
 }
 
-// memory is what the process has resident after a collection.
+// memory returns the resident memory of the process after a collection.
 func memory() int {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -180,18 +181,18 @@ func memory() int {
 	return resident * os.Getpagesize()
 }
 
-// done is what the clients' process says after each step.
+// done is the output of the clients' process after each step.
 const done = "done\n"
 
-// dialIdle is the clients' process: it opens the connections, makes one call on each when it is told to, and holds them until its
-// input ends.
+// dialIdle is the clients' process: it opens the connections, makes one call on each when a line
+// arrives on stdin, and holds them until its input ends.
 func dialIdle(what string) {
 	address, call, _ := strings.Cut(what, "\n")
 	webSocket := os.Getenv("BENCH_IDLE_UPGRADE") != ""
 	conns := make([]*bufio.ReadWriter, idleConns)
 	for i := range conns {
 		conn, err := net.Dial("unix", address)
-		for errors.Is(err, syscall.EAGAIN) { // the server has not accepted as many yet as may wait
+		for errors.Is(err, syscall.EAGAIN) { // the server's queue of connections to accept is full
 			time.Sleep(time.Millisecond)
 			conn, err = net.Dial("unix", address)
 		}
@@ -218,11 +219,11 @@ func dialIdle(what string) {
 }
 
 func askLine(conn *bufio.ReadWriter, call string) error {
-	_, _ = conn.WriteString(call + "\n") // Flush has the error
+	_, _ = conn.WriteString(call + "\n") // Flush returns the error
 	return answered(conn)
 }
 
-// upgrade does the client's part of a handshake (RFC 6455, section 4.1).
+// upgrade performs the client's part of a handshake (RFC 6455, section 4.1).
 func upgrade(conn *bufio.ReadWriter) error {
 	_, _ = conn.WriteString("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
 	if err := conn.Flush(); err != nil {
@@ -241,11 +242,11 @@ func upgrade(conn *bufio.ReadWriter) error {
 // askFrame sends the call in one short frame, masked with zeros (RFC 6455, section 5.2).
 func askFrame(conn *bufio.ReadWriter, call string) error {
 	_, _ = conn.Write([]byte{0x81, 0x80 | byte(len(call)), 0, 0, 0, 0})
-	_, _ = conn.WriteString(call) // Flush has the error
+	_, _ = conn.WriteString(call) // Flush returns the error
 	return answered(conn)
 }
 
-// answered sends what was written and reads the answer to it.
+// answered flushes the request and reads its response.
 func answered(conn *bufio.ReadWriter) error {
 	if err := conn.Flush(); err != nil {
 		return err

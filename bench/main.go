@@ -24,7 +24,8 @@ func main() {
 		profiles = flag.String("profile", "", "write profiles of parley's entries into this `folder`")
 	)
 	flag.Parse()
-	if address := os.Getenv(idleClient); address != "" { // first: it has inherited the other
+	// This is checked first, because the process has inherited the other variable.
+	if address := os.Getenv(idleClient); address != "" {
 		dialIdle(address)
 		return
 	}
@@ -100,7 +101,7 @@ func main() {
 	}
 }
 
-// print names the scenario and who takes part.
+// print prints the scenario and its entries.
 func (s Scenario) print(entries []Entry) {
 	fmt.Println(s.Name())
 	for _, e := range entries {
@@ -111,7 +112,7 @@ func (s Scenario) print(entries []Entry) {
 	}
 }
 
-// writeFile creates a file, unless it has no name.
+// writeFile creates a file, unless name is empty.
 func writeFile(name string, write func(*os.File) error) {
 	if name == "" {
 		return

@@ -14,20 +14,20 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// The carriers of MCP. The small call is the tool subtract, with a structured result. A session is of 2025-11-25, the revision that most
-// programs speak today; stateless is 2026-07-28.
+// The transports of MCP. The small call is the tool subtract, with a structured result. A session
+// uses 2025-11-25, the protocol version that most programs use today; stateless is 2026-07-28.
 const (
-	MCPMemory       Carrier = "MCP in memory, 2025-11-25"
-	MCPMemoryNewest Carrier = "MCP in memory, 2026-07-28"
-	MCPStdio        Carrier = "MCP stdio, 2025-11-25" // two pipes, as between a host and its child
-	MCPStdioNewest  Carrier = "MCP stdio, 2026-07-28"
-	MCPHTTP         Carrier = "MCP HTTP, session"
-	MCPHTTPNewest   Carrier = "MCP HTTP, stateless"
+	MCPMemory       Transport = "MCP in memory, 2025-11-25"
+	MCPMemoryNewest Transport = "MCP in memory, 2026-07-28"
+	MCPStdio        Transport = "MCP stdio, 2025-11-25" // two pipes, as between a host and its child
+	MCPStdioNewest  Transport = "MCP stdio, 2026-07-28"
+	MCPHTTP         Transport = "MCP HTTP, session"
+	MCPHTTPNewest   Transport = "MCP HTTP, stateless"
 )
 
-var mcpCarriers = []Carrier{MCPMemory, MCPMemoryNewest, MCPStdio, MCPStdioNewest, MCPHTTP, MCPHTTPNewest}
+var mcpTransports = []Transport{MCPMemory, MCPMemoryNewest, MCPStdio, MCPStdioNewest, MCPHTTP, MCPHTTPNewest}
 
-// Difference is what the tool returns.
+// A Difference is the result of the tool.
 type Difference struct {
 	Difference int `json:"difference"`
 }
@@ -37,7 +37,7 @@ const (
 	sessionMCP = "2025-11-25"
 )
 
-// What goes over the wire in a small call.
+// The messages of a small call.
 const (
 	mcpCall       = `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"subtract","arguments":{"minuend":42,"subtrahend":23}},"id":12345}`
 	mcpAnswer     = `{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"{\"difference\":19}"}],"structuredContent":{"difference":19}},"id":12345}`
@@ -46,8 +46,8 @@ const (
 	mcpNewestAnswer = `{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"{\"difference\":19}"}],"structuredContent":{"difference":19},"resultType":"complete"},"id":12345}`
 )
 
-// rawMCP is the same bytes, with the headers that MCP wants, without anybody who reads them.
-func rawMCP() map[Carrier]func() (*Session, error) {
+// rawMCP measures the same bytes with the headers that MCP requires, without parsing them.
+func rawMCP() map[Transport]func() (*Session, error) {
 	stdio := func(request, answer string) func() (*Session, error) {
 		return func() (*Session, error) {
 			server, client, err := stdioPipes()
@@ -67,7 +67,7 @@ func rawMCP() map[Carrier]func() (*Session, error) {
 		}
 		return func() (*Session, error) { return rawHTTPClient(constantAnswer(answer, ""), request, h, len(answer)) }
 	}
-	return map[Carrier]func() (*Session, error){
+	return map[Transport]func() (*Session, error){
 		MCPStdio:       stdio(mcpCall, mcpAnswer),
 		MCPStdioNewest: stdio(mcpNewestCall, mcpNewestAnswer),
 		MCPHTTP:        overHTTP(mcpCall, mcpAnswer, sessionMCP, "Mcp-Session-Id", "0123456789abcdef0123456789abcdef"),
@@ -75,7 +75,7 @@ func rawMCP() map[Carrier]func() (*Session, error) {
 	}
 }
 
-// parleyMCP is package mcp, on each carrier.
+// parleyMCP measures package mcp on each transport.
 func parleyMCP() Entry {
 	info := mcp.Implementation{Name: "bench", Version: "1"}
 	server := func() *mcp.Server {
@@ -121,7 +121,8 @@ func parleyMCP() Entry {
 				return nil, err
 			}
 			s := server()
-			go func() { _ = s.Serve(context.Background(), stream.New(there.joined(), stream.Line, nil)) }() // until the pipes end
+			// Serve returns when the pipes are closed.
+			go func() { _ = s.Serve(context.Background(), stream.New(there.joined(), stream.Line, nil)) }()
 			c, err := mcp.Connect(context.Background(), stream.New(here.joined(), stream.Line, nil), info, options(version))
 			if err != nil {
 				return nil, err
@@ -144,7 +145,7 @@ func parleyMCP() Entry {
 			return session(c, func() { s.Close(); h.Close(); stop() }), nil
 		}
 	}
-	return Entry{"parley", Ours, map[Carrier]func() (*Session, error){
+	return Entry{"parley", Ours, map[Transport]func() (*Session, error){
 		MCPMemory:       memory(mcp.V20251125),
 		MCPMemoryNewest: memory(mcp.V20260728),
 		MCPStdio:        stdio(mcp.V20251125),
@@ -154,9 +155,9 @@ func parleyMCP() Entry {
 	}}
 }
 
-// stdioEnd is one end of two pipes.
+// A stdioEnd is one end of two pipes.
 type stdioEnd struct {
-	net.Conn // for the methods that nobody calls
+	net.Conn // for the unused methods
 
 	r, w *os.File
 }
@@ -167,7 +168,7 @@ func (e *stdioEnd) Close() error                { e.w.Close(); return e.r.Close(
 
 func (e *stdioEnd) joined() io.ReadWriteCloser { return stream.Join(e.r, e.w, e.Close) }
 
-// stdioPipes returns both ends of what a host has with its child.
+// stdioPipes returns both ends of the pipes between a host and its child.
 func stdioPipes() (server, client *stdioEnd, err error) {
 	in, toServer, err := os.Pipe()
 	if err != nil {
@@ -180,7 +181,7 @@ func stdioPipes() (server, client *stdioEnd, err error) {
 	return &stdioEnd{r: in, w: toClient}, &stdioEnd{r: out, w: toServer}, nil
 }
 
-// structured reads the result of a peer that hands it out as what any JSON becomes.
+// structured reads a result that a peer decodes into generic JSON values.
 func structured(v any) error {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -193,7 +194,7 @@ func structured(v any) error {
 	return checkDifference(int(n))
 }
 
-// endpoint serves h and returns the address, with a path that all peers like.
+// endpoint serves h and returns the address, with a path that all peers accept.
 func endpoint(h http.Handler) (url string, stop func(), err error) {
 	url, stop, err = serveHTTP(h)
 	return strings.TrimSuffix(url, "/") + "/mcp", stop, err

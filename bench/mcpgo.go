@@ -40,7 +40,8 @@ func mcpGo() []Entry {
 				if err != nil {
 					return err
 				}
-				if d, ok := got.StructuredContent.(Difference); ok { // in memory nothing is encoded
+				// In memory, nothing is encoded.
+				if d, ok := got.StructuredContent.(Difference); ok {
 					return checkDifference(d.Difference)
 				}
 				return structured(got.StructuredContent)
@@ -60,7 +61,8 @@ func mcpGo() []Entry {
 				return nil, err
 			}
 			ctx, cancel := context.WithCancel(context.Background())
-			go func() { _ = server.NewStdioServer(newServer()).Listen(ctx, there.r, there.w) }() // until cancel
+			// Listen returns after cancel.
+			go func() { _ = server.NewStdioServer(newServer()).Listen(ctx, there.r, there.w) }()
 			return session(transport.NewIO(here.r, here.w, io.NopCloser(strings.NewReader(""))), version, func() { cancel(); there.Close() })
 		}
 	}
@@ -77,7 +79,7 @@ func mcpGo() []Entry {
 			return session(t, version, stop)
 		}
 	}
-	return []Entry{{"mcp-go", Peer, map[Carrier]func() (*Session, error){
+	return []Entry{{"mcp-go", Peer, map[Transport]func() (*Session, error){
 		MCPMemory:       memory(sessionMCP),
 		MCPMemoryNewest: memory(newestMCP),
 		MCPStdio:        stdio(sessionMCP),

@@ -15,9 +15,9 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// ours are parley's entries: concurrent handlers, which is the default, and methods that were added as quick; each with types that
-// the codec reads by reflection, and with types that bring their own methods. Limits, tracking and cancellation are as they
-// come.
+// ours returns parley's entries: concurrent handlers, which are the default, and methods added as
+// quick; each with types that the codec decodes by reflection, and with types that have their own
+// methods. Limits, tracking and cancellation have their defaults.
 func ours() []Entry {
 	var entries []Entry
 	for _, p := range []parleyUse{newParleyUse(false, false), newParleyUse(true, false), newParleyUse(false, true), newParleyUse(true, true)} {
@@ -32,15 +32,15 @@ func ours() []Entry {
 		entries = append(entries, Entry{Name: p.name(), Role: Ours, Open: open})
 	}
 	return append(entries,
-		Entry{Name: "parley, inproc pipe", Role: Ours, Open: map[Carrier]func() (*Session, error){Memory: newParleyUse(false, false).overInproc}},
+		Entry{Name: "parley, inproc pipe", Role: Ours, Open: map[Transport]func() (*Session, error){Memory: newParleyUse(false, false).overInproc}},
 		parleyMCP(),
 		Entry{Name: "parley lone", Role: Ours, Open: half{serve: newParleyUse(true, false).serve, ask: parleyLone}.on(UnixAlone)},
 	)
 }
 
-// parleyUse is one way to use parley.
+// A parleyUse is one way to use parley.
 type parleyUse struct {
-	quick bool // handlers run on the goroutine that reads
+	quick bool // handlers run on the reading goroutine
 	own   bool // payloads have their own append and parse
 	mux   *jsonrpc.Mux
 }
@@ -79,7 +79,7 @@ func (p parleyUse) answerer() *jsonrpc.Answerer {
 	return &jsonrpc.Answerer{Handler: p.mux, Mode: p.mux.Mode, Cancellation: jsonrpc.CancelRequest}
 }
 
-// serving starts a Conn that answers on t.
+// serving starts a Conn that handles requests on t.
 func (p parleyUse) serving(t jsonrpc.Transport) *jsonrpc.Conn {
 	c := jsonrpc.NewConn(t)
 	c.Handler, c.Mode, c.Cancellation = p.mux, p.mux.Mode, jsonrpc.CancelRequest
@@ -87,7 +87,7 @@ func (p parleyUse) serving(t jsonrpc.Transport) *jsonrpc.Conn {
 	return c
 }
 
-// asking starts a Conn that asks on t.
+// asking starts a Conn that sends requests on t.
 func (p parleyUse) asking(t jsonrpc.Transport) *Session {
 	c := jsonrpc.NewConn(t)
 	c.Cancellation = jsonrpc.CancelRequest
@@ -104,7 +104,7 @@ func (p parleyUse) ask(conn net.Conn) (*Session, error) {
 	return p.asking(stream.New(conn, stream.Line, &stream.Options{MaxMessage: 16 << 20})), nil
 }
 
-// A parleyPeer is any client of parley that has batches.
+// A parleyPeer is any client of parley that supports batches.
 type parleyPeer interface {
 	jsonrpc.Peer
 	Batch(ctx context.Context, items []jsonrpc.Item) error
@@ -209,7 +209,7 @@ func (p parleyUse) local() (*Session, error) {
 	return &Session{Call: p.call(peer), Close: func() {}}, nil
 }
 
-// overInproc is a Conn on each end of a pipe that carries payloads.
+// overInproc uses a Conn on each end of a pipe that transports payloads.
 func (p parleyUse) overInproc() (*Session, error) {
 	a, b := inproc.Pipe(nil)
 	c := p.serving(a)
@@ -219,7 +219,7 @@ func (p parleyUse) overInproc() (*Session, error) {
 	return s, nil
 }
 
-// dispatch answers one payload, as a carrier without conversations does.
+// dispatch responds to one payload, as a transport without conversations does.
 func (p parleyUse) dispatch() (*Session, error) {
 	a := p.answerer()
 	request, x := []byte(smallRequest), &jsonrpc.Exchange{}
@@ -235,7 +235,7 @@ func (p parleyUse) dispatch() (*Session, error) {
 	}, nil
 }
 
-// parleyLone is a client of one call at a time whose caller reads the answer.
+// parleyLone is a client for one call at a time, whose caller reads the response.
 func parleyLone(conn net.Conn) (*Session, error) {
 	c := jsonrpc.NewLoneClient(stream.New(conn, stream.Line, nil))
 	return &Session{

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// A Pair is what subtract takes.
+// A Pair is the params of subtract.
 type Pair struct {
 	Minuend    int `json:"minuend"`
 	Subtrahend int `json:"subtrahend"`
@@ -19,7 +19,7 @@ const (
 	difference = minuend - subtrahend
 )
 
-// checkDifference is what each caller does with the result.
+// checkDifference checks the result in each caller.
 func checkDifference(got int) error {
 	if got != difference {
 		return fmt.Errorf("42 - 23 = %d", got)
@@ -27,10 +27,10 @@ func checkDifference(got int) error {
 	return nil
 }
 
-// An OwnPair is a [Pair] with its own append and parse, as a generator would write them.
+// An OwnPair is a [Pair] with its own append and parse methods, as a generator would write them.
 type OwnPair Pair
 
-// AppendJSON adds the object to dst.
+// AppendJSON appends the object to dst.
 func (p OwnPair) AppendJSON(dst []byte) ([]byte, error) {
 	dst = strconv.AppendInt(append(dst, `{"minuend":`...), int64(p.Minuend), 10)
 	dst = strconv.AppendInt(append(dst, `,"subtrahend":`...), int64(p.Subtrahend), 10)
@@ -39,7 +39,7 @@ func (p OwnPair) AppendJSON(dst []byte) ([]byte, error) {
 
 var errPair = errors.New("want the members minuend and subtrahend, both integers")
 
-// ParseJSON reads the object. The text is one valid JSON value.
+// ParseJSON parses the object. text must be one valid JSON value.
 func (p *OwnPair) ParseJSON(text []byte) error {
 	if p.parseUsual(text) {
 		return nil
@@ -81,7 +81,8 @@ func (p *OwnPair) ParseJSON(text []byte) error {
 	return nil
 }
 
-// parseUsual reads an object whose members come in the order of the fields, without white space, as nearly everybody writes them.
+// parseUsual parses an object whose members are in the order of the fields, without white space, as
+// nearly all programs write them.
 func (p *OwnPair) parseUsual(text []byte) bool {
 	const first, second = `{"minuend":`, `,"subtrahend":`
 	if len(text) < len(first) || string(text[:len(first)]) != first {
@@ -96,7 +97,7 @@ func (p *OwnPair) parseUsual(text []byte) bool {
 	return err == nil && text[i] == '}'
 }
 
-// skip returns the index of the first byte from i on that is no white space.
+// skip returns the index of the first byte from i on that is not white space.
 func skip(text []byte, i int) int {
 	for text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r' {
 		i++
@@ -104,7 +105,7 @@ func skip(text []byte, i int) int {
 	return i
 }
 
-// integer reads an integer of at most 18 digits.
+// integer parses an integer of at most 18 digits.
 func integer(text []byte, i int) (n, end int, err error) {
 	negative := text[i] == '-'
 	if negative {
@@ -123,15 +124,15 @@ func integer(text []byte, i int) (n, end int, err error) {
 	return n, i, nil
 }
 
-// An OwnNumber is the result of subtract with its own append and parse.
+// An OwnNumber is the result of subtract with its own append and parse methods.
 type OwnNumber int
 
-// AppendJSON adds the number to dst.
+// AppendJSON appends the number to dst.
 func (n OwnNumber) AppendJSON(dst []byte) ([]byte, error) {
 	return strconv.AppendInt(dst, int64(n), 10), nil
 }
 
-// ParseJSON reads the number.
+// ParseJSON parses the number.
 func (n *OwnNumber) ParseJSON(text []byte) error {
 	v, end, err := integer(text, 0)
 	if err == nil && end != len(text) {
@@ -141,14 +142,15 @@ func (n *OwnNumber) ParseJSON(text []byte) error {
 	return err
 }
 
-// The small call as it goes over the wire. The ids of the calls of a feed have as many digits as those in the middle of a run.
+// The messages of the small call. The IDs in a feed have as many digits as those in the middle of a
+// run.
 const (
 	smallRequest = `{"jsonrpc":"2.0","method":"subtract","params":{"minuend":42,"subtrahend":23},"id":12345}`
 	smallAnswer  = `{"jsonrpc":"2.0","result":19,"id":12345}`
 )
 
-// document makes a JSON object of n bytes or a little more: records as an application keeps them, with names, numbers, lists and text
-// that needs an escape or is not ASCII here and there.
+// document returns a JSON object of n bytes or a little more: records as an application stores
+// them, with names, numbers, lists and occasional text that needs an escape or is not ASCII.
 func document(n int) []byte {
 	doc := []byte(`{"items":[`)
 	for i := 0; len(doc) < n-2; i++ {
@@ -161,7 +163,7 @@ func document(n int) []byte {
 	return append(doc, `]}`...)
 }
 
-// checkEcho is what each caller does with what comes back.
+// checkEcho compares the response with the sent document in each caller.
 func checkEcho(sent, got []byte) error {
 	if !bytes.Equal(sent, got) {
 		return fmt.Errorf("the echo of %d bytes has %d and differs", len(sent), len(got))

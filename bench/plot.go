@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// WritePlot draws the time of a call as dots on a logarithmic scale: one line for each scenario, one dot for each entry.
+// WritePlot draws the time of a call as dots on a logarithmic scale: one line for each scenario,
+// one dot for each entry.
 func (r *Report) WritePlot(w io.Writer) {
 	const (
 		labels, width, row, top, bottom = 262, 1032, 26, 64, 40
@@ -55,7 +56,8 @@ func (r *Report) WritePlot(w io.Writer) {
 		y := top + row*i + row/2
 		fmt.Fprintf(w, `<text class="ink" x="%d" y="%d" text-anchor="end">%s</text>`+"\n", labels-14, y+4, html.EscapeString(t.Name))
 		best := t.bestPeer()
-		for _, order := range []string{"peer", "watched", "best", "limit", "ours", "own"} { // the last ones lie on top
+		// Later ones are drawn on top.
+		for _, order := range []string{"peer", "watched", "best", "limit", "ours", "own"} {
 			for _, e := range t.Results {
 				if e.Error == "" && class(&e, best) == order {
 					fmt.Fprintf(w, `<circle class="%s" cx="%.1f" cy="%d" r="5"><title>%s: %s</title></circle>`+"\n", order, x(e.Wall), y, html.EscapeString(e.Name), duration(e.Wall))
@@ -66,12 +68,12 @@ func (r *Report) WritePlot(w io.Writer) {
 	fmt.Fprintf(w, `<text class="faint" x="12" y="%d" font-size="11">%s, %s, %s</text>`+"\n</svg>\n", height-8, html.EscapeString(r.Machine), r.Go, r.Date.Format("2006-01-02"))
 }
 
-// axis names a power of ten nanoseconds.
+// axis returns the label of a power of ten nanoseconds.
 func axis(power float64) string {
 	return fmt.Sprintf("%.0f %s", math.Pow(10, math.Mod(power, 3)), []string{"ns", "us", "ms", "s"}[int(power)/3])
 }
 
-// bestPeer names the fastest peer.
+// bestPeer returns the name of the fastest peer.
 func (t *Table) bestPeer() string {
 	name, least := "", math.Inf(1)
 	for _, e := range t.Results {
@@ -82,7 +84,7 @@ func (t *Table) bestPeer() string {
 	return name
 }
 
-// class says how a dot is drawn.
+// class returns the style of a dot.
 func class(e *Result, best string) string {
 	switch {
 	case e.Role == Limit:

@@ -17,12 +17,12 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// raw is what the carriers cost by themselves: the same bytes in the same frames, with nobody who reads or writes JSON. It
-// writes many messages at once where that pays, as a library could.
+// raw measures the cost of the transports alone: the same bytes in the same frames, without reading
+// or writing JSON. It writes many messages at once where that is faster, as a library could.
 func raw() []Entry {
 	stream := half{serve: rawServe, ask: rawAsk}.on(Pipe, Unix, TCP, Feed)
 	stream[UnixAlone] = half{serve: rawServe, ask: rawAskAlone}.on(UnixAlone)[UnixAlone]
-	stream[WebSocket] = stream[TCP] // a frame has a few bytes more than a line
+	stream[WebSocket] = stream[TCP] // a frame is a few bytes longer than a line
 	stream[Memory] = twoChannels
 	stream[Dispatch] = oneScan
 	stream[HTTPServer] = rawHTTP(constantAnswer(smallAnswer, rawBatchAnswers), smallRequest, rawBatch)
@@ -33,7 +33,7 @@ func raw() []Entry {
 	return []Entry{{Name: "raw", Role: Limit, Open: stream}}
 }
 
-// batchSize is how many calls a batch has.
+// batchSize is the number of calls in a batch.
 const batchSize = 100
 
 var (
@@ -41,7 +41,7 @@ var (
 	rawBatchAnswers = rawBatchOf(smallAnswer)
 )
 
-// rawBatchOf repeats a message that ends in its id, with other ids of the same length.
+// rawBatchOf repeats a message that ends in its ID, with other IDs of the same length.
 func rawBatchOf(message string) string {
 	message = message[:strings.LastIndexByte(message, ':')+1]
 	batch := []byte{'['}
@@ -51,7 +51,7 @@ func rawBatchOf(message string) string {
 	return string(append(batch[:len(batch)-1], ']'))
 }
 
-// rawAnswer chooses the answer by the look of the question: a batch, the small call, or an echo.
+// rawAnswer chooses the response by the form of the request: a batch, the small call, or an echo.
 func rawAnswer(dst, line []byte) []byte {
 	switch {
 	case line[0] == '[':
@@ -62,13 +62,13 @@ func rawAnswer(dst, line []byte) []byte {
 	return append(dst, line...)
 }
 
-// rawServe answers all lines that are there by one write.
+// rawServe responds to all available lines with one write.
 func rawServe(conn net.Conn) (func(), error) {
 	serveLines(conn, rawAnswer)
 	return func() {}, nil
 }
 
-// serveLines answers each line by what answer appends to dst, until conn ends.
+// serveLines responds to each line with what answer appends to dst, until conn is closed.
 func serveLines(conn io.ReadWriter, answer func(dst, line []byte) []byte) {
 	go func() {
 		in, out := lineReader{r: conn}, []byte(nil)
@@ -93,10 +93,10 @@ type lineReader struct {
 	r          io.Reader
 	b          []byte
 	start, end int
-	searched   int // bytes from start on without a newline
+	searched   int // number of bytes from start without a newline
 }
 
-// next returns a line with its newline, and whether another one is there already.
+// next returns a line with its newline, and whether another one is available.
 func (l *lineReader) next() (line []byte, more bool, err error) {
 	for {
 		if i := bytes.IndexByte(l.b[l.start+l.searched:l.end], '\n'); i >= 0 {
@@ -120,15 +120,15 @@ func (l *lineReader) next() (line []byte, more bool, err error) {
 	}
 }
 
-// A rawClient has a goroutine that reads. Answers come in the order of the questions.
+// A rawClient has a reading goroutine. Responses arrive in the order of the requests.
 type rawClient struct {
 	conn net.Conn
 
-	mu      sync.Mutex // guards what follows
-	out     []byte     // questions that wait for the writer
+	mu      sync.Mutex // guards the fields below
+	out     []byte     // requests that wait for the writer
 	spare   []byte
 	writing bool
-	waiting []*rawWaiter // one for each question under way
+	waiting []*rawWaiter // one for each active request
 	head    int
 
 	spares sync.Pool
@@ -147,7 +147,7 @@ func newRawClient(conn net.Conn) *rawClient {
 	return c
 }
 
-// rawCall sends a line by ask and looks at the length of what came back.
+// rawCall sends a line with ask and checks the length of the response.
 func rawCall(ask func(line string, check func([]byte) error) error, request, answer string) Op {
 	request += "\n"
 	check := func(got []byte) error {
@@ -159,7 +159,7 @@ func rawCall(ask func(line string, check func([]byte) error) error, request, ans
 	return func(context.Context) error { return ask(request, check) }
 }
 
-// rawSession asks by ask, which shows the line that came back to check.
+// rawSession sends requests with ask, which passes the received line to check.
 func rawSession(ask func(line string, check func([]byte) error) error) *Session {
 	var once sync.Once
 	var text string
@@ -185,7 +185,7 @@ func (c *rawClient) ask(line string, check func([]byte) error) error {
 	c.mu.Unlock()
 	if lead {
 		if !alone {
-			runtime.Gosched() // let others add to this write
+			runtime.Gosched() // let other goroutines add to this write
 		}
 		if err := c.flush(); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (c *rawClient) ask(line string, check func([]byte) error) error {
 	return check(w.answer)
 }
 
-// flush writes until there is nothing left.
+// flush writes until the buffer is empty.
 func (c *rawClient) flush() error {
 	for {
 		c.mu.Lock()
@@ -240,7 +240,7 @@ func (c *rawClient) read() {
 	}
 }
 
-// rawAskAlone reads answers on the caller's goroutine.
+// rawAskAlone reads responses on the caller's goroutine.
 func rawAskAlone(conn net.Conn) (*Session, error) {
 	in := lineReader{r: conn}
 	var buf []byte
@@ -257,7 +257,7 @@ func rawAskAlone(conn net.Conn) (*Session, error) {
 	}), nil
 }
 
-// twoChannels hands a number to another goroutine and gets one back.
+// twoChannels sends a number to another goroutine and receives one.
 func twoChannels() (*Session, error) {
 	type question struct{ answer chan int }
 	questions := make(chan question, 64)
@@ -279,7 +279,8 @@ func twoChannels() (*Session, error) {
 	}, nil
 }
 
-// oneScan checks the grammar of the request once, by the strict scanner of parley: less than any dispatch can do.
+// oneScan checks the grammar of the request once with parley's strict scanner, which is less than
+// any dispatch can do.
 func oneScan() (*Session, error) {
 	request := []byte(smallRequest)
 	return &Session{
@@ -291,7 +292,7 @@ func oneScan() (*Session, error) {
 	}, nil
 }
 
-// constantAnswer reads the body and writes an answer that is ready.
+// constantAnswer reads the body and writes a prepared response.
 func constantAnswer(call, batch string) http.Handler {
 	bodies := sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 32<<10) }}
 	types := []string{"application/json"}
@@ -319,7 +320,7 @@ func constantAnswer(call, batch string) http.Handler {
 	})
 }
 
-// rawHTTPClient is net/http on both sides.
+// rawHTTPClient uses net/http on both sides.
 func rawHTTPClient(server http.Handler, request string, header http.Header, answer int) (*Session, error) {
 	url, stop, err := serveHTTP(server)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Report is what one run of the program has found.
+// A Report is the result of one run of the program.
 type Report struct {
 	Date      time.Time         `json:"date"`
 	Command   string            `json:"command"`
@@ -31,12 +31,14 @@ type Table struct {
 	Results []Result `json:"results"`
 }
 
-// A Result is what one entry cost in one scenario: the median of each figure, and ratios. A ratio above 1 is good for the entry.
+// A Result is the cost of one entry in one scenario: the median of each figure, and ratios. A ratio
+// above 1 is good for the entry.
 type Result struct {
 	Name string `json:"name"`
 	Role Role   `json:"role"`
 	Sample
-	VsPeer    float64  `json:"vs_peer,omitempty"`     // time of the best peer / own time; for our entries
+	// VsPeer is the time of the best peer divided by our own; only for our entries.
+	VsPeer    float64  `json:"vs_peer,omitempty"`
 	VsPeerCPU float64  `json:"vs_peer_cpu,omitempty"` // the same with CPU time, and the same peer
 	OfLimit   float64  `json:"of_limit,omitempty"`    // time of the limit / own time
 	Rounds    []Sample `json:"rounds,omitempty"`
@@ -54,7 +56,7 @@ func (r *Result) median(of func(Sample) float64) float64 {
 	return median(values)
 }
 
-// ratio is the median over all rounds of b's cost / a's cost, or 0.
+// ratio returns the median over all rounds of b's cost / a's cost, or 0.
 func ratio(a, b *Result, of func(Sample) float64) float64 {
 	var values []float64
 	for i := range min(len(a.Rounds), len(b.Rounds)) {
@@ -65,7 +67,7 @@ func ratio(a, b *Result, of func(Sample) float64) float64 {
 	return median(values)
 }
 
-// judge fills in medians and ratios.
+// judge computes medians and ratios.
 func judge(results []Result) {
 	var limit, best *Result
 	for i := range results {
@@ -111,7 +113,7 @@ func (r *Report) table(name string) *Table {
 	return nil
 }
 
-// newReport describes the machine and what is compared.
+// newReport describes the machine and the compared libraries.
 func newReport(rounds int) *Report {
 	r := &Report{
 		Date: time.Now().UTC().Truncate(time.Second), Command: "go run . " + strings.Join(os.Args[1:], " "),
@@ -141,9 +143,9 @@ var compared = map[string]bool{
 	"github.com/go-json-experiment/json":     true,
 }
 
-// processor names the CPU, where the system tells.
+// processor returns the name of the CPU, if the system reports it.
 func processor() string {
-	info, _ := os.ReadFile("/proc/cpuinfo") // elsewhere there is none
+	info, _ := os.ReadFile("/proc/cpuinfo") // only on Linux
 	for line := range strings.Lines(string(info)) {
 		if name, ok := strings.CutPrefix(line, "model name"); ok {
 			return strings.Trim(name, " \t:\n")
@@ -162,7 +164,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // WriteMarkdown writes the report for people.
 func (r *Report) WriteMarkdown(w io.Writer) {
 	fmt.Fprintf(w, "%s, %s, %s\n`%s`, medians of %d interleaved rounds.\n", r.Date.Format("2006-01-02 15:04 MST"), r.Machine, r.Go, r.Command, r.Rounds)
-	fmt.Fprintln(w, "`cpu` is the time of the whole process, client and server together. `x peer` is the time of the best peer divided by ours, `x cpu`\nthe same with CPU time, `of limit` the time of the bare carrier divided by the entry's. Ratios are medians of the ratios within each round.")
+	fmt.Fprintln(w, "`cpu` is the time of the whole process, client and server together. `x peer` is the time of the best peer divided by ours, `x cpu`\nthe same with CPU time, `of limit` the time of the bare transport divided by the entry's. Ratios are medians of the ratios within each round.")
 	if goals := r.goals(); len(goals) > 0 {
 		fmt.Fprint(w, "\n## Goals\n\n| goal | want | result | |\n|---|--:|--:|---|\n")
 		for _, g := range goals {
@@ -183,7 +185,7 @@ func (r *Report) WriteMarkdown(w io.Writer) {
 	writeIdle(w, r.Idle)
 }
 
-// duration writes nanoseconds with three digits.
+// duration formats nanoseconds with three digits.
 func duration(ns float64) string {
 	unit := "ns"
 	for _, next := range []string{"us", "ms", "s"} {
@@ -196,7 +198,7 @@ func duration(ns float64) string {
 	return digits(ns) + " " + unit
 }
 
-// times writes a ratio, or nothing for none.
+// times formats a ratio, or returns "" for 0.
 func times(v float64) string {
 	if v == 0 {
 		return ""
@@ -204,7 +206,7 @@ func times(v float64) string {
 	return digits(v)
 }
 
-// digits writes v with three of them.
+// digits formats v with three digits.
 func digits(v float64) string {
 	return fmt.Sprintf("%.*f", max(0, 2-int(math.Floor(math.Log10(max(v, 0.1))))), v)
 }

@@ -14,7 +14,8 @@ import (
 func sourcegraphRPC() []Entry {
 	connect := func(conn net.Conn) *sourcegraph.Conn {
 		return sourcegraph.NewConn(context.Background(), sourcegraph.NewPlainObjectStream(conn),
-			sourcegraph.HandlerWithError(sourcegraphHandle).SuppressErrClosed(), sourcegraph.SetLogger(log.New(io.Discard, "", 0))) // it logs the end
+			// The library logs the end of the connection.
+			sourcegraph.HandlerWithError(sourcegraphHandle).SuppressErrClosed(), sourcegraph.SetLogger(log.New(io.Discard, "", 0)))
 	}
 	return []Entry{{"sourcegraph", Peer, half{
 		serve: func(conn net.Conn) (func(), error) {
@@ -55,7 +56,9 @@ func sourcegraphSession(c *sourcegraph.Conn) *Session {
 			if err := c.Call(ctx, "echo", json.RawMessage(document), &got); err != nil {
 				return err
 			}
-			if len(got) != len(document) { // it reads the answer into maps and writes it again: the members come in another order
+			// The library decodes the response into maps and encodes it again, which changes the
+			// order of members.
+			if len(got) != len(document) {
 				return checkEcho(document, got)
 			}
 			return nil

@@ -23,28 +23,29 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// This is `go run . -tap`: what a tap costs on each transport, and what a recording does. Both are held against the same pair without them, in turns
-// of a few milliseconds, so that they share the machine's moods. A relay that only copies stands between: what it costs is
-// the price of standing in between, and what the tap costs beyond it is that of reading and recording.
+// This file implements `go run . -tap`: the cost of a tap and of a recording on each transport.
+// Both are compared with the same pair without them, in turns of a few milliseconds, so that
+// variations of the machine affect both. A relay that only copies is measured, too: it shows the
+// cost of forwarding. What the tap costs in addition is the cost of parsing and recording.
 
 // A fare is one way that a call can take.
 type fare struct {
 	name string
-	base int // which of its table it is compared with
+	base int // index of the fare in its table that it is compared with
 	open func() (*Session, error)
 }
 
-// A fareTable is a transport with the ways over it; the first is the bare pair.
+// A fareTable is a transport with the ways over it. The first one is the bare pair.
 type fareTable struct {
-	carrier string
-	fares   []fare
+	transport string
+	fares     []fare
 }
 
 func fareTables() []fareTable {
 	p := newParleyUse(false, false)
 	bare := half{serve: p.serve, ask: p.ask}.on(Unix, TCP)
 	recorded := half{serve: p.serve, ask: p.askRecorded}.on(Unix, TCP)
-	over := func(c Carrier) []fare {
+	over := func(c Transport) []fare {
 		return []fare{
 			{"bare", 0, bare[c]},
 			{"relay that copies", 0, func() (*Session, error) { return p.between(c, copyRelay) }},
@@ -82,13 +83,13 @@ func fareTables() []fareTable {
 	}
 }
 
-// webSession asks by HTTP at an address.
+// webSession sends requests by HTTP to an address.
 func (p parleyUse) webSession(url string, stop func()) (*Session, error) {
 	c := httprpc.NewClient(url, nil)
 	return p.session(c, func() { c.Close(); stop() }), nil
 }
 
-// socketServer answers on WebSockets until their clients hang up.
+// socketServer responds on WebSockets until their clients disconnect.
 func (p parleyUse) socketServer() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t, err := websocket.Upgrade(w, r, nil)
@@ -122,7 +123,7 @@ func (p parleyUse) recordedWebSocket() (*Session, error) {
 	}
 	return alsoClosing(p.asking(rec.Wire(capture.WireInfo{Target: "bench"}).Transport(t)), func() {
 		stop()
-		_ = rec.Close() // a file for the time being
+		_ = rec.Close() // a temporary file
 	}), nil
 }
 
@@ -135,7 +136,7 @@ func (p parleyUse) tappedWebSocket() (*Session, error) {
 	})
 }
 
-// web puts something between a server and its client, which reaches it at the listener.
+// web puts something between a server and its client, which connects to the listener.
 func (p parleyUse) web(h http.Handler, open func(url string, stop func()) (*Session, error), put func(address string, l net.Listener) (func(), error)) (*Session, error) {
 	url, stopServing, err := serveHTTP(h)
 	if err != nil {
@@ -166,7 +167,7 @@ func (p parleyUse) copiedWeb(h http.Handler, open func(url string, stop func()) 
 				}
 				server, err := net.Dial("tcp", address)
 				if err != nil {
-					_ = c.Close() // the client is told so
+					_ = c.Close() // the client detects the end
 					continue
 				}
 				all.Go(func() { copyBoth(c, server) })
@@ -185,15 +186,17 @@ func copyBoth(a, b net.Conn) {
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
 		ways.Go(func() {
 			copyOnly(way[0], way[1])
-			_, _ = way[0].Close(), way[1].Close() // one end is the end of all
+			_, _ = way[0].Close(), way[1].Close() // the end of one direction ends both
 		})
 	}
 	ways.Wait()
 }
 
-// copyOnly copies as a tap does, but for reading: no splice, since bytes that are looked at must come by.
+// copyOnly copies as a tap does, but without parsing. It avoids splice, because parsed bytes must
+// be in memory.
 func copyOnly(dst io.Writer, src io.Reader) {
-	_, _ = io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{src}, make([]byte, 64<<10)) // its end is what was waited for
+	// It returns at the end of input, with or without an error.
+	_, _ = io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{src}, make([]byte, 64<<10))
 }
 
 func copyRelay(client, server net.Conn) (stop func(), err error) {
@@ -202,8 +205,9 @@ func copyRelay(client, server net.Conn) (stop func(), err error) {
 	return done.Wait, nil
 }
 
-// between puts something between the two ends of a connection. The client's end is closed before stop is called.
-func (p parleyUse) between(c Carrier, put func(client, server net.Conn) (stop func(), err error)) (*Session, error) {
+// between puts something between the two ends of a connection. The client's end is closed before
+// stop is called.
+func (p parleyUse) between(c Transport, put func(client, server net.Conn) (stop func(), err error)) (*Session, error) {
 	server, behind, err := connect(c)
 	if err != nil {
 		return nil, err
@@ -234,26 +238,27 @@ func (p parleyUse) between(c Carrier, put func(client, server net.Conn) (stop fu
 // stdioServer is the variable that makes this program a server on stdio.
 const stdioServer = "PARLEY_BENCH_STDIO"
 
-// serveStdio answers on stdin and stdout until the end of input.
+// serveStdio serves requests on stdin and stdout until the end of input.
 func serveStdio() {
 	newParleyUse(false, false).serveOn(stream.New(pipes{os.Stdin, os.Stdout}, stream.Line, nil))
 }
 
-// serveOn answers on t until its client hangs up.
+// serveOn serves requests on t until its client disconnects.
 func (p parleyUse) serveOn(t jsonrpc.Transport) {
 	c := jsonrpc.NewConn(t)
 	c.Handler, c.Mode, c.Cancellation = p.mux, p.mux.Mode, jsonrpc.CancelRequest
-	_ = c.Serve(context.Background()) // the end of input is what was waited for
+	_ = c.Serve(context.Background()) // returns at the end of input
 }
 
-// pipes are two files that a conversation goes over.
+// pipes are the two files of a connection.
 type pipes struct{ r, w *os.File }
 
 func (p pipes) Read(b []byte) (int, error)  { return p.r.Read(b) }
 func (p pipes) Write(b []byte) (int, error) { return p.w.Write(b) }
 func (p pipes) Close() error                { return errors.Join(p.w.Close(), p.r.Close()) }
 
-// child is a pair of which the server is a process. run, if not nil, runs it with something in between.
+// child is a pair whose server is a process. If run is not nil, it runs the process with something
+// in between.
 func (p parleyUse) child(run func(argv []string, in, out *os.File) error) (*Session, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -275,7 +280,7 @@ func (p parleyUse) child(run func(argv []string, in, out *os.File) error) (*Sess
 		if err := run([]string{self}, theirs, theirW); err != nil {
 			fmt.Fprintln(os.Stderr, "bench: the child:", err)
 		}
-		_, _ = theirs.Close(), theirW.Close() // the child has gone
+		_, _ = theirs.Close(), theirW.Close() // the child has exited
 	})
 	s := p.asking(stream.New(pipes{ourR, ourW}, stream.Line, &stream.Options{MaxMessage: 16 << 20}))
 	return alsoClosing(s, done.Wait), nil
@@ -308,7 +313,7 @@ func copyChild(argv []string, in, out *os.File) error {
 	}
 	go func() {
 		copyOnly(stdin, in)
-		_ = stdin.Close() // half a close
+		_ = stdin.Close() // half-close
 	}()
 	copyOnly(out, stdout)
 	return cmd.Wait()
@@ -324,20 +329,20 @@ func tapChild(argv []string, in, out *os.File) error {
 	return err
 }
 
-// A fareResult is what a way cost.
+// A fareResult is the measured cost of a way.
 type fareResult struct {
-	p50, cpu, cpu50, rate      float64 // ns; ns; ns; calls a second
+	p50, cpu, cpu50, rate      float64 // ns; ns; ns; calls per second
 	added                      float64 // ns of the p50: the median of the turns' differences
-	p50Ratio, cpuRatio, toRate float64 // against its base: the median of the turns' ratios
+	p50Ratio, cpuRatio, toRate float64 // relative to its base: the median of the turns' ratios
 }
 
-// turns makes turns of all ways, and compares them turn by turn.
+// measure runs all ways in turns, and compares them turn by turn.
 func (t fareTable) measure(rounds, calls int) ([]fareResult, error) {
 	sessions := make([]*Session, len(t.fares))
 	for i, f := range t.fares {
 		s, err := f.open()
 		if err != nil {
-			return nil, fmt.Errorf("%s, %s: %w", t.carrier, f.name, err)
+			return nil, fmt.Errorf("%s, %s: %w", t.transport, f.name, err)
 		}
 		defer s.Close()
 		sessions[i] = s
@@ -349,13 +354,13 @@ func (t fareTable) measure(rounds, calls int) ([]fareResult, error) {
 			i := (k + round) % len(sessions)
 			one, err := oneCaller(sessions[i], calls)
 			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", t.carrier, t.fares[i].name, err)
+				return nil, fmt.Errorf("%s, %s: %w", t.transport, t.fares[i].name, err)
 			}
 			many, err := manyCallers(sessions[i], 50, 10*calls)
 			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", t.carrier, t.fares[i].name, err)
+				return nil, fmt.Errorf("%s, %s: %w", t.transport, t.fares[i].name, err)
 			}
-			if round > 0 { // the first warms up
+			if round > 0 { // the first round warms up
 				turns[i] = append(turns[i], turn{one[0], one[1], many[1], many[0]})
 			}
 		}
@@ -390,7 +395,7 @@ func (t fareTable) measure(rounds, calls int) ([]fareResult, error) {
 	return results, nil
 }
 
-// oneCaller returns the median of the latency, and the CPU time of a call.
+// oneCaller returns the median latency, and the CPU time of a call.
 func oneCaller(s *Session, calls int) (out [2]float64, err error) {
 	times := make([]time.Duration, calls)
 	before := processTime()
@@ -407,7 +412,7 @@ func oneCaller(s *Session, calls int) (out [2]float64, err error) {
 	return out, nil
 }
 
-// manyCallers returns the calls of a second, and the CPU time of a call.
+// manyCallers returns the calls per second, and the CPU time of a call.
 func manyCallers(s *Session, callers, calls int) (out [2]float64, err error) {
 	errs := make([]error, callers)
 	var all sync.WaitGroup
@@ -430,7 +435,7 @@ func manyCallers(s *Session, callers, calls int) (out [2]float64, err error) {
 func tapCost(w io.Writer, rounds, calls int) error {
 	fmt.Fprint(w, "| transport | | p50, 1 caller | added | x p50 | CPU a call | x CPU | calls/s, 50 callers | x calls/s | CPU a call |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, t := range fareTables() {
-		fmt.Fprintln(os.Stderr, t.carrier)
+		fmt.Fprintln(os.Stderr, t.transport)
 		results, err := t.measure(rounds, calls)
 		if err != nil {
 			return err
@@ -442,7 +447,7 @@ func tapCost(w io.Writer, rounds, calls int) error {
 				added = fmt.Sprintf("%+.2f us", r.added/1000)
 				x, xCPU, xRate = fmt.Sprintf("%.2f", r.p50Ratio), fmt.Sprintf("%.2f", r.cpuRatio), fmt.Sprintf("%.2f", r.toRate)
 			}
-			fmt.Fprintf(w, "| %s | %s | %.1f us | %s | %s | %.1f us | %s | %.0f | %s | %.1f us |\n", t.carrier, t.fares[i].name, r.p50/1000, added, x, r.cpu/1000, xCPU, r.rate, xRate, r.cpu50/1000)
+			fmt.Fprintf(w, "| %s | %s | %.1f us | %s | %s | %.1f us | %s | %.0f | %s | %.1f us |\n", t.transport, t.fares[i].name, r.p50/1000, added, x, r.cpu/1000, xCPU, r.rate, xRate, r.cpu50/1000)
 		}
 	}
 	return nil

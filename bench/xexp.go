@@ -29,7 +29,7 @@ func xExp() []Entry {
 	}.on(Pipe, Unix, TCP, Feed)}}
 }
 
-// xexpConn is a connection that is there already.
+// An xexpConn is an existing connection.
 type xexpConn struct{ conn net.Conn }
 
 func (c xexpConn) Dial(context.Context) (io.ReadWriteCloser, error) { return c.conn, nil }

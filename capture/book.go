@@ -11,32 +11,36 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
 const (
-	maxOpen     = 65_536 // calls, exchanges, tokens that wait; what comes past it is shown and not paired
-	maxAnswered = 4_096  // ids that are remembered after their answer
+	// maxOpen limits the waiting calls, exchanges and tokens. Further ones are shown but not
+	// paired.
+	maxOpen     = 16_384
+	maxAnswered = 4_096 // IDs that are remembered after their response
 	lateAfter   = 60 * time.Second
 	briefBytes  = 200
 )
 
-// A Book pairs: it takes events in order and keeps what is open. It is not safe for concurrent use, and its memory is
-// bounded by what is open. Most programs use it through a [Recorder] or [Open].
+// A Book pairs requests and responses. It processes events in order and stores what is open. It is
+// not safe for concurrent use. Its memory is bounded by the open calls, exchanges and tokens. Most
+// programs use it through a [Recorder] or [Open].
 type Book struct {
 	judges []Judge
-	out    []Row       // made or changed by the event that is looked at
-	at     map[Ref]int // where in out, when that is long
-	spare  *Row        // for the next event, if nobody keeps it
+	out    []Row       // rows that the current event made or changed
+	at     map[Ref]int // index of each row in out; used only if out is long
+	spare  *Row        // reused for the next event unless it was stored
 
 	wires     map[int64]*WireInfo
 	exchanges map[int64]*exchange
 	open      map[callKey][]*call
-	opened    int // calls in open
+	opened    int // number of calls in open
 	tokens    map[tokenKey]*call
 
-	answered map[callKey]Ref // the response that an id had last
-	order    []callKey       // of answered, oldest first
+	answered map[callKey]Ref // the latest response to each ID
+	order    []callKey       // keys of answered, oldest first
 }
 
 type callKey struct {
@@ -55,12 +59,12 @@ type tokenKey struct {
 type call struct {
 	key       callKey
 	row       *Row
-	batch     *Row // that it is a member of; nil
+	batch     *Row // the batch that contains it, or nil
 	tokens    []tokenKey
 	cancelled bool
-	silent    bool // no answer is expected after cancelling
+	silent    bool // after its cancellation, no response is expected
 	repeats   bool
-	junk      bool // the request could not be read: an answer with id null is about it
+	junk      bool // the request is invalid: a response with a null ID belongs to it
 }
 
 type exchange struct {
@@ -77,15 +81,15 @@ func NewBook(judges ...Judge) *Book {
 	}
 }
 
-// Add looks at an event. It returns the rows that are new or changed, in the order of the wire; they are valid until the next
-// Add, and their Rev is not set.
+// Add processes an event. It returns the new and changed rows in the order of the traffic. They are
+// valid until the next Add, and their Rev is not set.
 func (b *Book) Add(e *Event) []Row {
 	b.out = b.out[:0]
 	clear(b.at)
 	row := b.spare
 	if row == nil {
 		row = new(Row)
-		b.spare = row // until opens or begin keep it
+		b.spare = row // unless opens or begin stores it
 	}
 	*row = Row{Ref: Ref{Seq: e.Seq}, Time: e.Time, Dir: e.Dir, Conn: e.Conn, Exchange: e.Exchange, Size: e.Size, Cut: e.Cut()}
 	if w := b.wires[e.Conn]; w != nil {
@@ -104,11 +108,11 @@ func (b *Book) Add(e *Event) []Row {
 	case KindClose:
 		b.close(row, e)
 	case KindRequest:
-		b.begin(row, e)
+		b.addRequest(row, e)
 	case KindResponse:
 		b.head(e)
 	case KindEnd:
-		b.end(e)
+		b.addResponse(e)
 	case KindStderr:
 		row.Kind, row.Brief = RowStderr, brief(string(e.Data))
 		b.emit(row)
@@ -123,7 +127,7 @@ func (b *Book) Add(e *Event) []Row {
 	return b.out
 }
 
-// emit tells of a new row or a change. The copy's findings are not shared.
+// emit returns a new or changed row to the caller of Add. The findings are copied.
 func (b *Book) emit(r *Row) {
 	i := b.outAt(r.Ref)
 	if i < 0 {
@@ -135,9 +139,9 @@ func (b *Book) emit(r *Row) {
 	b.out[i].Findings = slices.Clone(r.Findings)
 }
 
-// outAt is where in out a row stands, or -1.
+// outAt returns the index of a row in out, or -1.
 func (b *Book) outAt(ref Ref) int {
-	const few = 16 // so many are looked through; of more, as in a batch, at knows
+	const few = 16 // a short list is searched; a longer one, such as a batch, uses at
 	if len(b.out) <= few {
 		for i := range b.out {
 			if b.out[i].Ref == ref {
@@ -155,12 +159,12 @@ func (b *Book) outAt(ref Ref) int {
 	return -1
 }
 
-// payload makes rows of one payload.
+// payload makes rows from one payload.
 func (b *Book) payload(row *Row, e *Event) {
 	if x := b.exchanges[e.Exchange]; x != nil {
 		row.Session, row.Trace = x.row.Session, x.row.Trace
 		if x.row.Parent.IsZero() && x.row.Dir == row.Dir {
-			x.row.Parent = row.Ref // the exchange is shown under what it carried
+			x.row.Parent = row.Ref // the exchange is shown below the message that it transported
 			b.emit(x.row)
 		}
 	}
@@ -174,7 +178,7 @@ func (b *Book) payload(row *Row, e *Event) {
 	b.message(row, nil, e.Data)
 }
 
-// split returns the members of a JSON array.
+// split returns the elements of a JSON array.
 func split(text []byte) (members [][]byte, ok bool) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text), lenient)
 	if _, err := dec.ReadToken(); err != nil {
@@ -220,16 +224,16 @@ func (b *Book) batch(row *Row, body []byte, members [][]byte) {
 	b.emit(row)
 }
 
-// message makes the row of one message, which is a member of batch unless that is nil.
+// message makes the row of one message. batch is the batch that contains it, or nil.
 func (b *Book) message(row, batch *Row, text []byte) {
-	look := &Look{Row: row, Payload: text, book: b}
+	inspection := &Look{Row: row, Payload: text, correlator: b}
 	if x := b.exchanges[row.Exchange]; x != nil {
-		look.Request, look.Response, look.HTTPMethod, look.Status = x.request, x.response, x.row.Method, int(x.row.Code)
+		inspection.Request, inspection.Response, inspection.HTTPMethod, inspection.Status = x.request, x.response, x.row.Method, int(x.row.Code)
 	}
 	var bad *jsonrpc.Error
 	switch {
 	case row.Cut:
-		row.Kind, row.Brief = RowJunk, "too long to be kept whole"
+		row.Kind, row.Brief = RowJunk, "too long to be recorded in full"
 		b.place(row)
 		b.emit(row)
 		return
@@ -237,24 +241,24 @@ func (b *Book) message(row, batch *Row, text []byte) {
 		bad = jsonrpc.ErrInvalidRequest
 	default:
 		bad = jsonrpc.Scan(text, func(m *jsonrpc.Message) {
-			look.Message = m
-			b.known(row, batch, look, m)
+			inspection.Message = m
+			b.known(row, batch, inspection, m)
 		})
 	}
 	if bad != nil {
 		row.Kind, row.Brief = RowJunk, brief(string(text))
-		look.Broken(rule(bad), reason(bad))
+		inspection.Broken(rule(bad), reason(bad))
 		b.place(row)
 		b.opens(row, batch, true)
-		b.judge(look)
+		b.judge(inspection)
 		b.emit(row)
 	}
 }
 
-// known makes the row of a message that could be read.
-func (b *Book) known(row, batch *Row, look *Look, m *jsonrpc.Message) {
+// known makes the row of a message that could be parsed.
+func (b *Book) known(row, batch *Row, inspection *Look, m *jsonrpc.Message) {
 	if m.Bad != nil {
-		look.Broken(rule(m.Bad), reason(m.Bad))
+		inspection.Broken(rule(m.Bad), reason(m.Bad))
 	}
 	row.ID = m.ID.String()
 	if m.Request {
@@ -262,14 +266,14 @@ func (b *Book) known(row, batch *Row, look *Look, m *jsonrpc.Message) {
 		if m.ID.IsZero() && m.Bad == nil {
 			row.Kind = RowNotification
 		}
-		if strings.HasPrefix(m.Method, "rpc.") && m.Method != "rpc.discover" {
-			look.Doubt("reserved-name", "names that begin with rpc. are reserved")
+		if strings.HasPrefix(m.Method, "rpc.") && m.Method != "rpc.discover" && m.Method != "rpc.authenticate" {
+			inspection.Doubt("reserved-name", "method names that start with rpc. are reserved")
 		}
 		if row.Kind == RowRequest {
-			look.call = b.opens(row, batch, m.Bad != nil && (m.ID.IsZero() || m.ID.IsNull()))
+			inspection.call = b.opens(row, batch, m.Bad != nil && (m.ID.IsZero() || m.ID.IsNull()))
 		}
 		b.place(row)
-		b.judge(look)
+		b.judge(inspection)
 		b.emit(row)
 		return
 	}
@@ -284,21 +288,21 @@ func (b *Book) known(row, batch *Row, look *Look, m *jsonrpc.Message) {
 			row.Code, row.HasCode, row.Brief = e.Code, true, brief(e.Message)
 		}
 	}
-	b.answers(row, batch, look)
-	b.judge(look)
-	if look.call != nil {
-		b.emit(look.call.row)
+	b.answers(row, batch, inspection)
+	b.judge(inspection)
+	if inspection.call != nil {
+		b.emit(inspection.call.row)
 	}
 	b.emit(row)
 }
 
-func (b *Book) judge(look *Look) {
+func (b *Book) judge(inspection *Look) {
 	for _, j := range b.judges {
-		j(look)
+		_ = rescue.Run(nil, func() { j(inspection) }) // the row is recorded without its verdict
 	}
 }
 
-// opens remembers a request until its answer, and judges its id.
+// opens stores a request until its response arrives, and checks its ID.
 func (b *Book) opens(row, batch *Row, junk bool) *call {
 	c := &call{key: callKey{row.Conn, row.Dir, row.ID}, row: row, batch: batch, junk: junk}
 	if junk {
@@ -307,7 +311,7 @@ func (b *Book) opens(row, batch *Row, junk bool) *call {
 		row.State = StateWaiting
 		for _, other := range b.open[c.key] {
 			if !other.junk && other.row.Session == row.Session && (row.Session != "" || other.row.Exchange == row.Exchange) && !other.cancelled {
-				row.Findings = append(row.Findings, Finding{Rule: "id-in-use", Text: fmt.Sprintf("id %s is that of #%s, which has no response yet", brief(row.ID), other.row.Ref)})
+				row.Findings = append(row.Findings, Finding{Rule: "id-in-use", Text: fmt.Sprintf("id %s is in use by #%s, which has no response yet", brief(row.ID), other.row.Ref)})
 				break
 			}
 		}
@@ -315,7 +319,7 @@ func (b *Book) opens(row, batch *Row, junk bool) *call {
 			batch.State = StateWaiting
 		}
 	}
-	b.spare = nil // it is kept in c, even by who only asks for this
+	b.spare = nil // c refers to it, also if the caller ignores the result
 	if b.opened >= maxOpen {
 		return c
 	}
@@ -328,7 +332,7 @@ func (b *Book) opens(row, batch *Row, junk bool) *call {
 }
 
 // answers finds the request of a response.
-func (b *Book) answers(row, batch *Row, look *Look) {
+func (b *Book) answers(row, batch *Row, inspection *Look) {
 	key := callKey{row.Conn, row.Dir.Back(), row.ID}
 	c := b.find(key, row)
 	if c == nil {
@@ -337,15 +341,15 @@ func (b *Book) answers(row, batch *Row, look *Look) {
 		}
 		switch before, twice := b.answered[key]; {
 		case twice && row.ID != "null":
-			look.Broken("answered-twice", fmt.Sprintf("id %s was answered by #%s already", brief(row.ID), before))
+			inspection.Broken("answered-twice", fmt.Sprintf("id %s was already answered by #%s", brief(row.ID), before))
 		case row.ID == "null":
-			look.Doubt("answers-nothing", "an answer to something that could not be read, and nothing like that was sent")
+			inspection.Doubt("answers-nothing", "a response to an invalid message, but no invalid message was sent")
 		default:
-			look.Broken("answers-nothing", fmt.Sprintf("nobody asked with id %s", brief(row.ID)))
+			inspection.Broken("answers-nothing", fmt.Sprintf("no request has id %s", brief(row.ID)))
 		}
 		return
 	}
-	look.call, look.Call = c, c.row
+	inspection.call, inspection.Call = c, c.row
 	asked := c.row
 	row.Call, row.Parent, row.Method, row.Name = asked.Ref, asked.Ref, asked.Method, asked.Name
 	row.Version = asked.Version
@@ -360,9 +364,9 @@ func (b *Book) answers(row, batch *Row, look *Look) {
 	asked.Count++
 	switch {
 	case c.cancelled && c.silent:
-		look.Doubt("late", fmt.Sprintf("#%s was cancelled before this answer", asked.Ref))
+		inspection.Doubt("late", fmt.Sprintf("#%s was cancelled before this response", asked.Ref))
 	case !c.repeats && row.Took > lateAfter:
-		look.Doubt("late", fmt.Sprintf("the answer took %s", row.Took.Round(time.Second)))
+		inspection.Doubt("late", fmt.Sprintf("the response took %s", row.Took.Round(time.Second)))
 	}
 	asked.State = StateDone
 	if row.Kind == RowError {
@@ -377,7 +381,7 @@ func (b *Book) answers(row, batch *Row, look *Look) {
 	}
 }
 
-// batchAnswer ties the response to a member of a batch to the batch.
+// batchAnswer links the response to a batch member with the batch.
 func (b *Book) batchAnswer(c *call, row, batch *Row) {
 	asked := c.batch
 	asked.Answer, asked.Took, asked.State = row.Ref, row.Took, StateDone
@@ -388,8 +392,8 @@ func (b *Book) batchAnswer(c *call, row, batch *Row) {
 	b.emit(asked)
 }
 
-// find returns the open call that a response is about: first in its own exchange, then in its session, then anywhere on the
-// connection.
+// find returns the open call that a response belongs to. It searches the response's exchange first,
+// then its session, then the whole connection.
 func (b *Book) find(key callKey, row *Row) *call {
 	list := b.open[key]
 	best, rank := (*call)(nil), 0
@@ -401,7 +405,7 @@ func (b *Book) find(key callKey, row *Row) *call {
 		case c.row.Session != "" && c.row.Session == row.Session:
 			r = 2
 		case row.Exchange != 0 && b.ownResponse(c, row):
-			r = 0 // another exchange of another caller, which will bring its own answer
+			r = 0 // the exchange of another caller, which will have its own response
 		}
 		if r > rank {
 			best, rank = c, r
@@ -410,13 +414,14 @@ func (b *Book) find(key callKey, row *Row) *call {
 	return best
 }
 
-// ownResponse reports whether c must be answered in its own exchange: a POST without a session, whose response is not "202".
+// ownResponse reports whether the response to c must arrive in its own exchange: a POST without a
+// session and with a status other than 202.
 func (b *Book) ownResponse(c *call, row *Row) bool {
 	x := b.exchanges[c.row.Exchange]
 	return x != nil && c.row.Dir == Out && x.row.Code != http.StatusAccepted && c.row.Session != row.Session
 }
 
-// remove forgets a call that has its answer.
+// remove deletes a call that has its response.
 func (b *Book) remove(c *call) {
 	list := b.open[c.key]
 	i := slices.Index(list, c)
@@ -447,20 +452,21 @@ func (b *Book) remember(key callKey, ref Ref) {
 	b.answered[key] = ref
 }
 
-// place puts a row that answers nothing under the call it seems to belong to: the first open one of its exchange, or the only one
-// that waits on the other side of its connection.
+// place assigns a row that is no response to a call: the first open one of its exchange, or the
+// only one that waits on the other side of its connection.
 func (b *Book) place(row *Row) {
 	if !row.Parent.IsZero() {
 		return
 	}
 	if x := b.exchanges[row.Exchange]; x != nil {
-		// The calls of an exchange are its caller's, and what came back as if it were one: a document of JSON.
+		// The calls of an exchange were sent by its client. A row in the other direction is part of
+		// its response, such as a JSON document.
 		if i := slices.IndexFunc(x.calls, func(c *call) bool { return c.row.Dir == x.row.Dir }); i >= 0 && x.row.Dir != row.Dir {
 			row.Parent = x.calls[i].row.Ref
 		}
 		return
 	}
-	if b.opened > 64 { // looking at all of them costs more than it tells
+	if b.opened > 64 { // searching all of them costs too much
 		return
 	}
 	var only *call
@@ -483,7 +489,7 @@ func (b *Book) place(row *Row) {
 	}
 }
 
-// rule is the name of what is broken.
+// rule returns the name of the broken rule.
 func rule(e *jsonrpc.Error) string {
 	if e.Code == jsonrpc.CodeParseError {
 		return "parse"
@@ -491,7 +497,7 @@ func rule(e *jsonrpc.Error) string {
 	return "envelope"
 }
 
-// reason is what a server would say.
+// reason returns the text with which a server would reject the message.
 func reason(e *jsonrpc.Error) string {
 	var data struct {
 		Reason string `json:"reason"`
@@ -502,7 +508,7 @@ func reason(e *jsonrpc.Error) string {
 	return e.Message
 }
 
-// brief is text for one line.
+// brief truncates text to one line.
 func brief(text string) string {
 	if len(text) > briefBytes {
 		text = text[:briefBytes] + "…"

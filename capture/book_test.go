@@ -12,8 +12,9 @@ import (
 	"github.com/da1ed7bb/parley/capture"
 )
 
-// story tells events in short: "> text" and "< text" are messages on connection 1, "open", "close", and "#n > text" are on HTTP exchange n,
-// "#n POST", "#n 200" and "#n end" its head and end.
+// story makes events from a short notation: "> text" and "< text" are messages on connection 1;
+// "open" and "close" are its start and end. "#n > text" is a message on HTTP exchange n; "#n POST",
+// "#n 200" and "#n end" are its request head, response head and end.
 func story(t *testing.T, lines string) []capture.Event {
 	t.Helper()
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -71,7 +72,7 @@ func story(t *testing.T, lines string) []capture.Event {
 	return events
 }
 
-// told is what a Book makes of a story: the last state of each row, in short.
+// told returns the final state of each row that a Book makes from a story, in short form.
 func told(events []capture.Event, judges ...capture.Judge) string {
 	b := capture.NewBook(judges...)
 	rows := map[capture.Ref]capture.Row{}

@@ -6,33 +6,36 @@ import (
 	"time"
 )
 
-// A Kind is what an [Event] records.
+// A Kind is the type of an [Event].
 type Kind uint8
 
 const (
-	// KindMessage is one payload: a message, a batch, or what should have been one.
+	// KindMessage is one payload: a message, a batch, or an invalid attempt at one.
 	KindMessage Kind = iota + 1
-	// KindRequest is the head of an HTTP request. The messages of its body follow, with the same Exchange.
+	// KindRequest is the head of an HTTP request. The messages of its body follow, with the same
+	// Exchange.
 	KindRequest
 	// KindResponse is the head of an HTTP response.
 	KindResponse
-	// KindEnd ends an HTTP exchange; Text says why, if it did not end well.
+	// KindEnd ends an HTTP exchange. Text is the reason if it failed.
 	KindEnd
-	// KindOpen begins a connection; Wire describes it.
+	// KindOpen starts a connection, which Wire describes.
 	KindOpen
-	// KindClose ends a connection; Text says why, if it did not end well.
+	// KindClose ends a connection. Text is the reason if it failed.
 	KindClose
 	// KindStderr is a line that a child process wrote to stderr.
 	KindStderr
-	// KindJunk is bytes that were never framed as a payload, such as the half message before a crash; Text says what they are.
+	// KindJunk is bytes that were not framed as a payload, such as a partial message before a
+	// crash. Text describes them.
 	KindJunk
-	// KindLost stands where events were not recorded because a bound was met; Text says how many.
+	// KindLost replaces events that were not recorded because a limit was reached. Text contains
+	// their number.
 	KindLost
 )
 
 var kindNames = [...]string{"", "message", "request", "response", "end", "open", "close", "stderr", "junk", "lost"}
 
-// String is the word for k in session files.
+// String returns the name of k in session files.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -40,19 +43,19 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// A Dir is which way something went. A wire has a left end, the client's, and a right end, the server's.
+// A Dir is a direction. The left end of a wire is the client, the right end is the server.
 type Dir uint8
 
 const (
-	// Neither is for what has no direction, such as the end of a connection.
+	// Neither is used for events without a direction, such as the end of a connection.
 	Neither Dir = iota
-	// Out left the client, or us.
+	// Out is from the client to the server, or sent by us.
 	Out
-	// In came from the server, or to us.
+	// In is from the server to the client, or received by us.
 	In
 )
 
-// String is "out", "in" or "".
+// String returns "out", "in" or "".
 func (d Dir) String() string {
 	switch d {
 	case Out:
@@ -63,7 +66,7 @@ func (d Dir) String() string {
 	return ""
 }
 
-// Back is the other direction.
+// Back returns the opposite direction.
 func (d Dir) Back() Dir {
 	switch d {
 	case Out:
@@ -74,41 +77,43 @@ func (d Dir) Back() Dir {
 	return d
 }
 
-// An Event is one thing that happened on a wire.
+// An Event is one recorded event of a connection.
 type Event struct {
-	Seq  int64     // 1, 2, 3 … in the order of recording; the Recorder sets it
-	Time time.Time // when it was seen; the Recorder sets it if it is zero
+	Seq  int64     // 1, 2, 3 … in the order of recording; set by the Recorder
+	Time time.Time // the time of the event; if zero, the Recorder sets it
 	Kind Kind
 	Dir  Dir
-	Conn int64 // which connection, counted from 1
+	Conn int64 // number of the connection, starting at 1
 
-	// Exchange is the HTTP exchange that this is part of, counted from 1 over all connections; 0 for none.
+	// Exchange is the number of the HTTP exchange that the event belongs to, starting at 1 over all
+	// connections. It is 0 without an exchange.
 	Exchange int64
 
-	// Data is the payload, or the line, exactly as it went over the wire. It holds no more than Options.MaxPayload bytes.
+	// Data is the payload or the line, exactly as it was transmitted, truncated to
+	// Options.MaxPayload bytes.
 	Data []byte
 
-	// Size is how many bytes there were: len(Data), or more if it was cut.
+	// Size is the original number of bytes: len(Data), or more if Data is truncated.
 	Size int
 
-	Text    string      // for people: why something ended, what junk is
-	EventID string      // the id of the event of an event stream that held the payload
-	Wire    *WireInfo   // of KindOpen
-	Method  string      // of KindRequest: POST
-	URL     string      // of KindRequest: path and query as they stand in the request line
-	Status  int         // of KindResponse
-	Header  http.Header // of KindRequest and KindResponse
+	Text    string      // text for people: the reason of an end, the description of junk
+	EventID string      // ID of the event-stream event that contained the payload
+	Wire    *WireInfo   // for KindOpen
+	Method  string      // for KindRequest, such as POST
+	URL     string      // for KindRequest: path and query of the request line
+	Status  int         // for KindResponse
+	Header  http.Header // for KindRequest and KindResponse
 
-	fields []string // what Header is made of, later: names and values in turn
+	fields []string // names and values in turn, from which Header is made later
 }
 
-// Cut reports whether some of the bytes are missing.
+// Cut reports whether Data is truncated.
 func (e *Event) Cut() bool { return e.Size > len(e.Data) }
 
 // A WireInfo describes a connection.
 type WireInfo struct {
 	Target  string `json:"target,omitempty"`  // the server's address, a command line or "@name"
 	Carrier string `json:"carrier,omitempty"` // stdio, http, ws, tcp, unix …
-	Peer    string `json:"peer,omitempty"`    // who connected, if that is known
-	Title   string `json:"title,omitempty"`   // what people call this wire, such as a tap's name
+	Peer    string `json:"peer,omitempty"`    // the peer that connected, if known
+	Title   string `json:"title,omitempty"`   // display name of the wire, such as a tap's name
 }

@@ -29,5 +29,5 @@ func Example() {
 	}
 	// Output:
 	// 3 result subtract answers 2 []
-	// 4 result  answers  [{answered-twice id 7 was answered by #3 already false}]
+	// 4 result  answers  [{answered-twice id 7 was already answered by #3 false}]
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// This file is what a Book makes of HTTP exchanges, and of the end of connections.
+// This file contains the part of a Book that handles HTTP exchanges and the end of connections.
 
-// begin takes the head of an HTTP request.
-func (b *Book) begin(row *Row, e *Event) {
+// addRequest handles the head of an HTTP request.
+func (b *Book) addRequest(row *Row, e *Event) {
 	row.Kind, row.Method, row.Name, row.State = RowHTTP, e.Method, e.URL, StateWaiting
 	row.Session = e.Header.Get("Mcp-Session-Id")
 	row.Trace = traceOf(e.Header.Get("Traceparent"))
@@ -21,7 +21,7 @@ func (b *Book) begin(row *Row, e *Event) {
 	b.emit(row)
 }
 
-// traceOf is the trace id of a traceparent header (W3C Trace Context, section 3.2).
+// traceOf returns the trace ID of a traceparent header (W3C Trace Context, section 3.2).
 func traceOf(parent string) string {
 	parts := strings.Split(parent, "-")
 	if len(parts) < 4 || len(parts[1]) != 32 {
@@ -30,7 +30,7 @@ func traceOf(parent string) string {
 	return parts[1]
 }
 
-// head takes the head of an HTTP response.
+// head handles the head of an HTTP response.
 func (b *Book) head(e *Event) {
 	x := b.exchanges[e.Exchange]
 	if x == nil {
@@ -41,7 +41,8 @@ func (b *Book) head(e *Event) {
 	x.row.Brief = e.Header.Get("Content-Type")
 	x.row.Size += e.Size
 	if s := e.Header.Get("Mcp-Session-Id"); s != "" && x.row.Session == "" {
-		x.row.Session = s // the answer to initialize names it: the request is part of it
+		// The response to initialize names the session, which includes the request.
+		x.row.Session = s
 		for _, c := range x.calls {
 			c.row.Session = s
 			b.emit(c.row)
@@ -50,8 +51,8 @@ func (b *Book) head(e *Event) {
 	b.emit(x.row)
 }
 
-// end takes the end of an exchange.
-func (b *Book) end(e *Event) {
+// addResponse handles the end of an exchange.
+func (b *Book) addResponse(e *Event) {
 	x := b.exchanges[e.Exchange]
 	if x == nil {
 		return
@@ -75,25 +76,37 @@ func (b *Book) end(e *Event) {
 			continue
 		}
 		switch {
-		case c.row.Count > 0: // a stream of responses that is over
-		case c.row.Dir != x.row.Dir: // a question of the server, whose answer comes by another exchange
+		case c.row.Count > 0: // a complete stream of responses
+		case c.row.Dir != x.row.Dir: // its response arrives in another exchange
 			continue
 		case x.row.Code >= 400:
 			c.row.State, c.row.Took, c.row.Brief = StateFailed, x.row.Took, fmt.Sprintf("HTTP %d %s", x.row.Code, http.StatusText(int(x.row.Code)))
 		case x.row.Code == http.StatusAccepted || x.row.Session != "" && e.Text == "" || c.cancelled:
-			continue // the answer comes on another stream
+			continue // the response arrives on another stream
 		case gaveUp:
 			c.row.State, c.row.Took = StateCancelled, x.row.Took
 		case !c.junk:
 			c.row.State, c.row.Took = StateUnanswered, x.row.Took
-			c.row.Findings = append(c.row.Findings, Finding{Rule: "unanswered", Text: "the exchange ended without an answer"})
+			if !x.row.HasCode && isUnreached(e.Text) {
+				c.row.Brief = e.Text // the server was not reached, so no rule is broken
+				break
+			}
+			c.row.Findings = append(c.row.Findings, Finding{Rule: "unanswered", Text: "the exchange ended without a response"})
 		}
 		b.remove(c)
 		b.emit(c.row)
 	}
 }
 
-// close takes the end of a connection: what waits has no answer any more.
+// isUnreached reports whether the error text of the system shows that a request did not reach a
+// server.
+func isUnreached(text string) bool {
+	return slices.ContainsFunc([]string{"connection refused", "no such host", "no route to host", "network is unreachable", "dial "}, func(why string) bool {
+		return strings.Contains(text, why)
+	})
+}
+
+// close handles the end of a connection: waiting calls will have no response.
 func (b *Book) close(row *Row, e *Event) {
 	row.Kind, row.Brief = RowClose, e.Text
 	var left []*call
@@ -109,7 +122,7 @@ func (b *Book) close(row *Row, e *Event) {
 			continue
 		}
 		c.row.State, c.row.Took = StateUnanswered, e.Time.Sub(c.row.Time)
-		c.row.Findings = append(c.row.Findings, Finding{Rule: "unanswered", Text: "the connection ended without an answer"})
+		c.row.Findings = append(c.row.Findings, Finding{Rule: "unanswered", Text: "the connection ended without a response"})
 		b.emit(c.row)
 	}
 	for id, x := range b.exchanges {
@@ -119,7 +132,7 @@ func (b *Book) close(row *Row, e *Event) {
 			b.emit(x.row)
 		}
 	}
-	b.judge(&Look{Row: row, book: b})
+	b.judge(&Look{Row: row, correlator: b})
 	delete(b.wires, e.Conn)
 	b.emit(row)
 }

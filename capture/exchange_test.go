@@ -1,13 +1,15 @@
 package capture_test
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 
 	"github.com/da1ed7bb/parley/capture"
 )
 
-// TestGaveUp: whoever ends an exchange does not blame the server for the answer that is missing.
+// TestGaveUp checks that if the client ends an exchange, the missing response is not reported as
+// the server's fault.
 func TestGaveUp(t *testing.T) {
 	for _, c := range []struct {
 		end      error
@@ -16,6 +18,8 @@ func TestGaveUp(t *testing.T) {
 	}{
 		{capture.ErrGaveUp, capture.StateCancelled, 0},
 		{http.ErrHandlerTimeout, capture.StateUnanswered, 1},
+		// No rule is broken.
+		{errors.New("dial tcp 127.0.0.1:1: connect: connection refused"), capture.StateUnanswered, 0},
 	} {
 		rec, err := capture.New(&capture.Options{MaxDisk: -1})
 		if err != nil {

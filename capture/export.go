@@ -6,23 +6,29 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/da1ed7bb/parley/internal/x/harmless"
+	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ExportOptions tune what leaves a [Log]. The zero value takes all, and hides by DefaultKeys.
+// ExportOptions configure exports of a [Log]. The zero value exports everything and redacts by
+// DefaultKeys.
 type ExportOptions struct {
-	// Filter chooses; nil means all.
+	// Filter selects rows. If nil, all rows are exported.
 	Filter *Filter
 
-	// Redact hides again: what was recorded for one's own eyes may be too much for others.
+	// Redact is applied in addition to the redaction of the recording, because an export may be
+	// shared with others.
 	Redact Redaction
 }
 
-// export is the options made ready.
+// An export holds prepared ExportOptions.
 type export struct {
 	log    *Log
 	filter *Filter
 	hide   *redactor
-	rows   map[Ref]Row // those that are chosen
+	rows   map[Ref]Row // the selected rows
 }
 
 func (l *Log) export(o *ExportOptions) (*export, error) {
@@ -46,7 +52,7 @@ func (x *export) choose() {
 	}
 }
 
-// has reports whether the event, or a member of it, is chosen.
+// has reports whether the event, or a member of it, is selected.
 func (x *export) has(e *Event) bool {
 	if len(x.filter.Terms) == 0 {
 		return true
@@ -62,7 +68,8 @@ func (x *export) has(e *Event) bool {
 	}
 }
 
-// WriteSession writes a session file: all of it, or the events whose rows are chosen, with what is needed to read them.
+// WriteSession writes a session file with all events, or with the events of the selected rows and
+// those needed to read them.
 func (l *Log) WriteSession(w io.Writer, o *ExportOptions) error {
 	x, err := l.export(o)
 	if err != nil {
@@ -95,10 +102,12 @@ func (l *Log) WriteSession(w io.Writer, o *ExportOptions) error {
 	return out.Flush()
 }
 
-// maxShown is how many bytes of one payload a Markdown export shows.
+// maxShown is the number of bytes of a payload that a Markdown export includes.
 const maxShown = 16 << 10
 
-// WriteMarkdown writes the session for people to read: a table of what happened, then each message with its bytes.
+// WriteMarkdown writes the session as a readable document: a table of all rows, then each message
+// with its first 16 KiB. Characters that control a terminal, reorder text or are invisible are
+// escaped. A JSON payload remains JSON with the same value.
 func (l *Log) WriteMarkdown(w io.Writer, o *ExportOptions) error {
 	x, err := l.export(o)
 	if err != nil {
@@ -123,23 +132,46 @@ func (l *Log) WriteMarkdown(w io.Writer, o *ExportOptions) error {
 		if r.Kind == RowHTTP || r.Kind == RowOpen || r.Kind == RowClose || r.Ref.Member > 0 {
 			continue
 		}
-		data := x.hide.hidePayload(cache.of(l, r.Ref))
-		note := ""
-		if len(data) > maxShown {
-			note = fmt.Sprintf("\n%d of %d bytes are shown.\n", maxShown, len(data))
-			data = data[:maxShown]
-		}
-		text := strings.ToValidUTF8(string(data), "\uFFFD")
-		fence := "```"
-		for strings.Contains(text, fence) {
-			fence += "`"
-		}
+		text, note := shown(x.hide.hidePayload(cache.of(l, r.Ref)))
+		fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
 		fmt.Fprintf(out, "\n## %s %s\n\n%sjson\n%s\n%s\n%s", r.Ref, cell(x.hide.hideText(title(r))), fence, text, fence, note)
 	}
 	return out.Flush()
 }
 
-// title is what a row is called.
+// shown returns the part of a payload that a Markdown export includes, with special characters
+// escaped, and a note about the rest. JSON remains JSON with the same value.
+func shown(data []byte) (text []byte, note string) {
+	escape := harmless.AppendText
+	if _, err := jsonrpc.ParseRaw(data); err == nil {
+		escape = harmless.AppendJSON
+	}
+	if len(data) > maxShown {
+		end := maxShown
+		for end > maxShown-utf8.UTFMax && !utf8.RuneStart(data[end]) { // do not split a character
+			end--
+		}
+		note = fmt.Sprintf("\n%d of %d bytes are shown.\n", end, len(data))
+		data = data[:end]
+	}
+	return escape(nil, data), note
+}
+
+// longestRun returns the length of the longest run of c in text.
+func longestRun(text []byte, c byte) (longest int) {
+	run := 0
+	for _, b := range text {
+		if b != c {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// title returns the heading of a row.
 func title(r *Row) string {
 	switch r.Kind {
 	case RowBatch:
@@ -154,7 +186,7 @@ func title(r *Row) string {
 	return strings.TrimSpace(r.Kind + " " + r.Brief)
 }
 
-// outcome is how a row ended, and what is wrong with it.
+// outcome returns the state of a row, with its findings.
 func outcome(r *Row) string {
 	var parts []string
 	if r.Kind == RowError {
@@ -168,16 +200,17 @@ func outcome(r *Row) string {
 	return strings.Join(parts, "; ")
 }
 
-// cell is text inside a table.
-func cell(s string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "`", "'").Replace(s)
-}
+// cell returns text for a table cell or a heading: on one line, with special characters escaped,
+// and without characters from which Markdown would make a cell, a link, an image or HTML.
+func cell(s string) string { return harmless.Line(cellText.Replace(s)) }
+
+var cellText = strings.NewReplacer(`\|`, `\&#124;`, "|", `\|`, "\r\n", " ", "\n", " ", "\t", " ", "<", "&lt;", "`", "'", "[", "&#91;")
 
 func (r *redactor) hideText(s string) string {
 	if r == nil {
 		return s
 	}
-	return r.text(s)
+	return r.set.Text(s)
 }
 
 func (r *redactor) hidePayload(data []byte) []byte {

@@ -3,15 +3,22 @@ package capture_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 )
 
-// aSession is a call over HTTP whose answer is a stream, and one on a byte stream.
+// aSession returns a Log with one HTTP call whose response is a stream, and one call on a byte
+// stream.
 func aSession(t *testing.T) *capture.Log {
 	t.Helper()
 	rec, err := capture.New(&capture.Options{MaxDisk: -1})
@@ -109,5 +116,183 @@ func TestMarkdownAndPartOfASession(t *testing.T) {
 	}
 	if _, err := again.Payload(capture.Ref{Seq: 9}); err != nil {
 		t.Errorf("what was chosen: %v\n%s", err, part.String())
+	}
+}
+
+// hostile is text that controls a terminal, in all forms in which a peer can put it into JSON or
+// next to it.
+const hostile = "\x1b]0;t\a\x1b[2J\u009b31m\x7f\b\r\u202eabc\u2066\u200b\u2060\ufeff\U000e0041\u2028 | [a](http://x) <b> `c`"
+
+// TestExportsAreHarmless checks that no export and no recording contains terminal controls, and
+// none changes the meaning.
+func TestExportsAreHarmless(t *testing.T) {
+	rec, err := capture.New(&capture.Options{MaxDisk: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted, err := json.Marshal(hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := "\u009b\x7f\u202e\u200b\U000e0041" // valid in a JSON string
+	w := rec.Wire(capture.WireInfo{Target: "http://h/" + raw, Carrier: "http"})
+	x := w.Exchange(capture.Out, "POST", "/"+raw, http.Header{"X-" + raw: {raw}})
+	x.Request([]byte(`{"jsonrpc":"2.0","id":"` + raw + `","method":` + string(quoted) + `,"params":["` + raw + `"]}`))
+	x.Head(200, http.Header{"X": {raw}})
+	x.Response([]byte(`{"jsonrpc":"2.0","id":"`+raw+`","error":{"code":1,"message":"`+raw+`"}}`), "1")
+	x.Response([]byte(hostile+"\xff\n# parley: fine\n"+strings.Repeat("`", 40)), "2")
+	x.End(nil)
+	rec.Wire(capture.WireInfo{Target: raw, Carrier: "stdio"}).Stderr([]byte(hostile))
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(io.Writer, *capture.ExportOptions) error{
+		"markdown": rec.Log.WriteMarkdown, "har": rec.Log.WriteHAR, "session": rec.Log.WriteSession,
+	} {
+		var out bytes.Buffer
+		if err := write(&out, &capture.ExportOptions{Redact: capture.Redaction{Off: true}}); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range out.String() {
+			switch {
+			case r == '\n', r == '\t':
+			case r < ' ', r >= 0x7f && r < 0xa0:
+				t.Errorf("%s holds U+%04X at %d", name, r, i)
+			case name != "session" && harmless.Hidden(r): // recorded frames are unchanged
+				t.Errorf("%s holds U+%04X at %d", name, r, i)
+			}
+		}
+		switch name {
+		case "har":
+			if !json.Valid(out.Bytes()) {
+				t.Errorf("the archive is no JSON: %s", out.Bytes())
+			}
+		case "markdown":
+			for line := range strings.Lines(out.String()) {
+				if strings.HasPrefix(line, "|") && strings.Contains(line, "[a](") {
+					t.Errorf("a cell holds a link: %s", line)
+				}
+			}
+			if !utf8.Valid(out.Bytes()) || !strings.Contains(out.String(), strings.Repeat("`", 41)+"json\n") {
+				t.Errorf("text became Markdown:\n%s", out.String())
+			}
+		case "session":
+			again, err := capture.Read(&out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rec.Log.Rows(capture.Ref{}, 0) {
+				before, errBefore := rec.Log.Payload(r.Ref)
+				after, errAfter := again.Payload(r.Ref)
+				if !bytes.Equal(before, after) || (errBefore == nil) != (errAfter == nil) {
+					t.Errorf("%s %s was %q, is %q", r.Ref, r.Kind, before, after)
+				}
+			}
+		}
+	}
+}
+
+// TestMarkdownOfBackticksIsQuick checks that the fence for a payload of backticks only is found in
+// one pass.
+func TestMarkdownOfBackticksIsQuick(t *testing.T) {
+	rec, err := capture.New(&capture.Options{MaxDisk: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := rec.Wire(capture.WireInfo{Target: "x", Carrier: "stdio"})
+	for range 200 { // 200 × 16,384² comparisons would take minutes
+		w.Payload(capture.In, bytes.Repeat([]byte("`"), 64<<10))
+	}
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := rec.Log.WriteMarkdown(&out, nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Repeat("`", 16<<10+1) + "json\n"; !strings.Contains(out.String(), want) {
+		t.Error("the fence is not longer than what it encloses")
+	}
+}
+
+// TestHARofManyMessages checks that a stream of many messages is exported at a cost that is
+// proportional to its length: each message used to copy all before it.
+func TestHARofManyMessages(t *testing.T) {
+	rec, err := capture.New(&capture.Options{MaxDisk: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := rec.Wire(capture.WireInfo{Target: "http://127.0.0.1:3000/mcp", Carrier: "http"})
+	x := w.Exchange(capture.Out, "POST", "/mcp", http.Header{"Content-Type": {"application/json"}})
+	x.Head(200, http.Header{"Content-Type": {"text/event-stream"}})
+	const messages = 2000
+	for i := range messages {
+		x.Request([]byte(`{"jsonrpc":"2.0","method":"a"}`))
+		x.Response([]byte(`{"jsonrpc":"2.0","method":"tick","params":["`+strings.Repeat("x", 100)+`"]}`), strconv.Itoa(i))
+	}
+	x.End(nil)
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := rec.Log.WriteHAR(io.Discard, nil); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if spent := after.TotalAlloc - before.TotalAlloc; spent > 64<<20 {
+		t.Errorf("%d messages allocate %d MiB", messages, spent>>20)
+	}
+}
+
+// TestMembersOfALargeBatch checks that reading each message of a batch costs one pass over it, not
+// one for each message: as a replay, a comparison, a search and an export do it.
+func TestMembersOfALargeBatch(t *testing.T) {
+	const members = 2000
+	rec, err := capture.New(&capture.Options{MaxDisk: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := rec.Wire(capture.WireInfo{Target: "a", Carrier: "tcp"})
+	for dir, form := range map[capture.Dir]string{capture.Out: `{"jsonrpc":"2.0","id":%d,"method":"m","params":["x"]}`, capture.In: `{"jsonrpc":"2.0","id":%d,"result":["x"]}`} {
+		var all []string
+		for i := range members {
+			all = append(all, fmt.Sprintf(form, i))
+		}
+		w.Payload(dir, []byte("["+strings.Join(all, ",")+"]"))
+	}
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rows := rec.Log.Rows(capture.Ref{}, 0)
+	for name, read := range map[string]func() (n int){
+		"payloads": func() (n int) {
+			for i := range members {
+				for _, seq := range []int64{rows[len(rows)-1].Ref.Seq, rows[len(rows)-1].Ref.Seq - 1} {
+					if text, err := rec.Log.Payload(capture.Ref{Seq: seq, Member: i + 1}); err == nil && bytes.Contains(text, fmt.Appendf(nil, `"id":%d,`, i)) {
+						n++
+					}
+				}
+			}
+			return n
+		},
+		"search": func() (n int) {
+			f, err := capture.ParseFilter("jsonrpc", time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range rec.Log.Select(f, capture.Ref{}) {
+				n++
+			}
+			return n - 2 // the batches
+		},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		n := read()
+		runtime.ReadMemStats(&after)
+		if spent := after.TotalAlloc - before.TotalAlloc; spent > 32<<20 || n != 2*members {
+			t.Errorf("%s: %d of %d messages, %d MiB", name, n, 2*members, spent>>20)
+		}
 	}
 }

@@ -7,38 +7,43 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/glob"
 )
 
-// A Filter decides which rows are shown. All its terms must match. The zero Filter matches all.
+// A Filter selects rows. A row must match all terms. The zero Filter matches every row.
 type Filter struct {
 	Terms []Term
 }
 
 // A Term is one condition of a [Filter].
 type Term struct {
-	Key    string   // "" for text
-	Values []string // any of them
+	Key    string   // "" for a text search
+	Values []string // one of them must match
 	Not    bool
 
-	word  string    // as it was typed
-	at    time.Time // of since
+	word  string    // as typed
+	at    time.Time // the start time of since
 	low   time.Duration
 	high  time.Duration
-	exact bool // low is a bound by itself, and not below it
-	below bool // high is a bound by itself, and not above it
+	exact bool // low is exclusive
+	below bool // high is exclusive
 }
 
-// FilterKeys are the keys of terms, in the order in which they are shown to people.
+// FilterKeys are the keys of terms, in display order.
 var FilterKeys = []string{"method", "id", "dir", "kind", "status", "tool", "target", "session", "trace", "since", "duration", "http", "conn", "rule"}
 
-// ParseFilter reads terms that blanks divide. A term is key:value, or a text that the message or its row must hold, whatever the
-// case. "-" in front negates it, quotes hold blanks together, a comma means "or", "*" stands for any letters.
+// ParseFilter parses terms separated by blanks. A term is key:value, or a text that the message or
+// its row must contain, ignoring case. A "-" prefix negates a term, quotes preserve blanks, a comma
+// means "or", and "*" matches any characters.
 //
-//	method:tools/*  id:7  id:"s-1"  dir:out  kind:request,error  status:waiting  tool:book-table  target:@table
-//	session:8904…  trace:4bf9…  since:5m  since:12:04:30  duration:>500ms  http:9  rule:id-in-use  -method:ping  "Zur Linde"
+//	method:tools/*  id:7  id:"s-1"  dir:out  kind:request,error  status:waiting  tool:book-table
+//	target:@table  session:8904…  trace:4bf9…  since:5m  since:12:04:30  duration:>500ms  http:9
+//	rule:id-in-use  -method:ping  "Zur Linde"
 //
-// status is ok, error, waiting, cancelled, unanswered, broken (a rule is), doubt, clean (nothing found), or a code. A result and the request it answers
-// have the same duration. An unknown key is an error; text with a colon is written in quotes. now is what since counts from.
+// status is ok, error, waiting, cancelled, unanswered, broken (a rule is broken), doubt, clean (no
+// findings), or a code. A result has the same duration as the request that it answers. An unknown
+// key is an error. Quote a text that contains a colon. now is the reference time of since.
 func ParseFilter(text string, now time.Time) (*Filter, error) {
 	f := &Filter{}
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {
@@ -64,10 +69,10 @@ func ParseFilter(text string, now time.Time) (*Filter, error) {
 		}
 		t.Key = strings.ToLower(key)
 		if !slices.Contains(FilterKeys, t.Key) {
-			return nil, fmt.Errorf("there is no filter %q; there are %s, and text in quotes", key+":", strings.Join(FilterKeys, ", "))
+			return nil, fmt.Errorf("unknown filter %q; the filters are %s, and text in quotes", key+":", strings.Join(FilterKeys, ", "))
 		}
 		if value == "" {
-			return nil, fmt.Errorf("%s: wants a value", t.Key)
+			return nil, fmt.Errorf("%s: needs a value", t.Key)
 		}
 		t.Values = splitValues(value)
 		if err := t.compile(now); err != nil {
@@ -78,7 +83,7 @@ func ParseFilter(text string, now time.Time) (*Filter, error) {
 	return f, nil
 }
 
-// nextWord cuts the first word off text; blanks inside quotes do not end it.
+// nextWord cuts the first word off text. Blanks inside quotes do not end it.
 func nextWord(text string) (word string, quoted bool, rest string) {
 	open := false
 	for i := 0; i < len(text); i++ {
@@ -102,7 +107,8 @@ func unquote(word string) (string, bool) {
 	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(inner), true
 }
 
-// splitValues divides at commas outside of quotes. An id keeps its quotes, since 1 and "1" are two ids.
+// splitValues splits at commas outside of quotes. An ID keeps its quotes, because 1 and "1" are
+// different IDs.
 func splitValues(value string) []string {
 	var out []string
 	open, start := false, 0
@@ -139,7 +145,7 @@ func (t *Term) compile(now time.Time) error {
 			case "in", "server", "<-", "←":
 				t.Values[i] = "in"
 			default:
-				return fmt.Errorf("dir: is out or in, not %q", v)
+				return fmt.Errorf("dir: must be out or in, not %q", v)
 			}
 		}
 	}
@@ -163,7 +169,7 @@ func (t *Term) since(now time.Time) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("since: is how long ago (5m), a time (12:04:30) or a date with time (2026-11-20T12:04:30Z), not %q", v)
+	return fmt.Errorf("since: must be a duration (5m), a time (12:04:30) or a date with time (2026-11-20T12:04:30Z), not %q", v)
 }
 
 func (t *Term) duration() error {
@@ -171,7 +177,7 @@ func (t *Term) duration() error {
 		sign := strings.TrimRight(v[:min(2, len(v))], "0123456789.")
 		d, err := time.ParseDuration(strings.TrimPrefix(v, sign))
 		if err != nil {
-			return fmt.Errorf("duration: is like >500ms, not %q", v)
+			return fmt.Errorf("duration: must be like >500ms, not %q", v)
 		}
 		switch sign {
 		case ">", ">=", "":
@@ -179,13 +185,13 @@ func (t *Term) duration() error {
 		case "<", "<=":
 			t.high, t.below = d, sign == "<"
 		default:
-			return fmt.Errorf("duration: is like >500ms, not %q", v)
+			return fmt.Errorf("duration: must be like >500ms, not %q", v)
 		}
 	}
 	return nil
 }
 
-// String is a text that ParseFilter reads.
+// String returns the filter in the syntax of ParseFilter.
 func (f *Filter) String() string {
 	var words []string
 	for _, t := range f.Terms {
@@ -213,7 +219,8 @@ func (f *Filter) String() string {
 	return strings.Join(words, " ")
 }
 
-// Match reports whether all terms match a row. payload is called at most once, for terms that look for text.
+// Match reports whether all terms match a row. payload is called at most once, and only for terms
+// that search for text.
 func (f *Filter) Match(r *Row, payload func() []byte) bool {
 	var text []byte
 	read := false
@@ -303,35 +310,17 @@ func status(r *Row, want string) bool {
 	return r.HasCode && strconv.FormatInt(r.Code, 10) == want
 }
 
-// any reports whether a value is like text: equal, whatever the case, or with "*" for any letters.
+// any reports whether a value matches text, ignoring case. "*" in a value matches any characters.
 func (t *Term) any(text string) bool {
 	return slices.ContainsFunc(t.Values, func(v string) bool {
 		if strings.EqualFold(v, text) {
 			return true
 		}
-		return strings.Contains(v, "*") && glob(strings.ToLower(v), strings.ToLower(text))
+		return strings.Contains(v, "*") && glob.Match(strings.ToLower(v), strings.ToLower(text))
 	})
 }
 
-// glob reports whether text is like pattern, in which "*" stands for any letters.
-func glob(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	last := len(parts) - 1
-	if !strings.HasPrefix(text, parts[0]) {
-		return false
-	}
-	text = text[len(parts[0]):]
-	for _, part := range parts[1:max(last, 1)] {
-		_, after, found := strings.Cut(text, part)
-		if !found {
-			return false
-		}
-		text = after
-	}
-	return last == 0 && text == "" || last > 0 && strings.HasSuffix(text, parts[last])
-}
-
-// starts reports whether text begins with a value: nobody types a whole session id.
+// starts reports whether text starts with a value, because people type only a part of a session ID.
 func (t *Term) starts(text string) bool {
 	return text != "" && slices.ContainsFunc(t.Values, func(v string) bool {
 		return strings.HasPrefix(strings.ToLower(text), strings.ToLower(strings.TrimRight(v, "*")))

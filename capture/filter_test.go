@@ -9,7 +9,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// aCall is what the filters below look at, and its payload.
+// aCall is the row that the filters below match, with its payload.
 var aCall = capture.Row{
 	Time: noon, Kind: capture.RowRequest, Dir: capture.Out, Conn: 1, Target: "@table", Exchange: 9, Session: "8904ef4f", ID: `"s-1"`,
 	Method: "tools/call", Name: "book-table", State: capture.StateFailed, Took: 700 * time.Millisecond, Trace: "4bf92f35",

@@ -11,12 +11,14 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The HTTP Archive format 1.2. An exchange is an entry. The messages of a stream stand in _webSocketMessages, as browsers' tools write
-// them; a wire without HTTP is one entry that has nothing else.
+// These are the types of the HTTP Archive format 1.2. An exchange is an entry. The messages of a
+// stream are in _webSocketMessages, as browser tools write them. A connection without HTTP is one
+// entry that contains nothing else.
 
 type harEntry struct {
 	Started  string       `json:"startedDateTime"`
@@ -32,6 +34,9 @@ type harEntry struct {
 	order int64
 	at    time.Time
 	keep  bool
+
+	// The texts of both bodies, of all messages so far.
+	sent, received []byte
 }
 
 type harRequest struct {
@@ -87,7 +92,9 @@ type harMessage struct {
 	Data   string  `json:"data"`
 }
 
-// WriteHAR writes an HTTP Archive 1.2, with the messages of streams. It holds all of it in memory.
+// WriteHAR writes an HTTP Archive 1.2 that includes the messages of streams. It builds the whole
+// archive in memory. Characters that control a terminal, reorder text or are invisible are written
+// as JSON escapes, which have the same meaning.
 func (l *Log) WriteHAR(w io.Writer, o *ExportOptions) error {
 	x, err := l.export(o)
 	if err != nil {
@@ -120,6 +127,7 @@ func (l *Log) WriteHAR(w io.Writer, o *ExportOptions) error {
 	list := make([]*harEntry, 0, len(entries))
 	for _, e := range entries {
 		if e.keep {
+			e.join()
 			list = append(list, e)
 		}
 	}
@@ -129,7 +137,11 @@ func (l *Log) WriteHAR(w io.Writer, o *ExportOptions) error {
 		"creator": map[string]string{"name": "parley", "version": "1"},
 		"entries": list,
 	}}
-	return json.MarshalWrite(w, archive, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent(" "))
+	out := harmless.NewJSONWriter(w)
+	if err := json.MarshalWrite(out, archive, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent(" ")); err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 func newEntry(e *Event, info *WireInfo) *harEntry {
@@ -206,18 +218,27 @@ func (h *harEntry) message(e *Event) {
 		if h.Request.Post == nil {
 			h.Request.Post, h.Request.BodySize = &harPost{Mime: "application/json"}, 0
 		}
-		h.Request.Post.Text += text
+		h.sent = append(h.sent, text...)
 		h.Request.BodySize += e.Size
 	default:
 		if stream {
 			text = "data: " + strings.ReplaceAll(text, "\n", "\ndata: ") + "\n\n"
 		}
-		h.Response.Content.Text += text
+		h.received = append(h.received, text...)
 		h.Response.Content.Size += len(text)
 	}
 }
 
-// join is the whole URL of a request that was sent to target.
+// join sets the texts of the bodies.
+func (h *harEntry) join() {
+	if h.Request.Post != nil {
+		h.Request.Post.Text = string(h.sent)
+	}
+	h.Response.Content.Text = string(h.received)
+	h.sent, h.received = nil, nil
+}
+
+// join returns the complete URL of a request to target.
 func join(target, uri string) string {
 	base, err := url.Parse(target)
 	if err != nil || base.Host == "" {

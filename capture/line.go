@@ -8,29 +8,34 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// This is the one file that knows the form of a session file, and the JSON codec. A line is a JSON object:
+// This file defines the format of a session file and its JSON codec. A line is a JSON object, shown
+// here on two lines:
 //
-//	{"seq":2,"time":"2026-11-20T12:04:31.208113Z","kind":"message","dir":"out","conn":1,"bytes":62,"frame":{"jsonrpc":"2.0",…}}
+//	{"seq":2,"time":"2026-11-20T12:04:31.208113Z","kind":"message","dir":"out","conn":1,
+//	"bytes":62,"frame":{"jsonrpc":"2.0",…}}
 //
-// frame holds a payload that is JSON, byte for byte. What is none, or has line ends or blanks around or in it that a line of
-// JSON cannot show, is a string in "text"; what is not valid UTF-8 is in "base64". "bytes" is how long it was on the wire.
+// frame contains a JSON payload, byte for byte. A payload that is not JSON, or has line ends or
+// surrounding blanks that a line of JSON cannot represent, is a string in "text". A payload that is
+// not valid UTF-8 is in "base64". "bytes" is its length on the wire.
 
 // header is the first line of a session file.
 const header = `{"parley":"session","version":1}`
 
-// AppendHeader adds the first line of a session file to dst, with a newline.
+// AppendHeader appends the first line of a session file to dst, with a newline.
 func AppendHeader(dst []byte) []byte { return append(append(dst, header...), '\n') }
 
-// AppendLine adds the line of e to dst, with a newline.
+// AppendLine appends the line of e to dst, with a newline.
 func AppendLine(dst []byte, e *Event) []byte {
 	dst = append(dst, `{"seq":`...)
 	dst = strconv.AppendInt(dst, e.Seq, 10)
@@ -75,13 +80,13 @@ func appendText(dst []byte, name, text string) []byte {
 		return dst
 	}
 	dst = append(append(append(dst, `,"`...), name...), `":`...)
-	return appendString(dst, text)
+	return appendHarmlessString(dst, text)
 }
 
-// appendHeader adds headers by name.
+// appendHeader appends headers sorted by name.
 func appendHeader(dst []byte, h http.Header) []byte {
 	dst = append(dst, `,"header":{`...)
-	var few [24]string // most have no more, and need no memory for that
+	var few [24]string // enough for most headers, without an allocation
 	names := few[:0]
 	for name := range h {
 		names = append(names, name)
@@ -91,12 +96,12 @@ func appendHeader(dst []byte, h http.Header) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, name), ":["...)
+		dst = append(appendHarmlessString(dst, name), ":["...)
 		for k, v := range h[name] {
 			if k > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendString(dst, v)
+			dst = appendHarmlessString(dst, v)
 		}
 		dst = append(dst, ']')
 	}
@@ -106,25 +111,22 @@ func appendHeader(dst []byte, h http.Header) []byte {
 func appendValue(dst []byte, name string, v any) []byte {
 	dst = append(append(append(dst, `,"`...), name...), `":`...)
 	text, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
-	if err != nil { // cannot be: strings and maps of strings
+	if err != nil { // impossible: strings and maps of strings
 		return append(dst, "null"...)
 	}
-	return append(dst, text...)
+	return harmless.AppendJSON(dst, text)
 }
 
-// appendString quotes text; bytes that are not UTF-8 become U+FFFD.
-func appendString(dst []byte, text string) []byte {
+// appendHarmlessString appends text as a JSON string. Invalid UTF-8 becomes U+FFFD, and hidden
+// characters are escaped.
+func appendHarmlessString(dst []byte, text string) []byte {
 	if isPlain(text) {
 		return append(append(append(dst, '"'), text...), '"')
 	}
-	out, err := jsontext.AppendQuote(dst, text)
-	if err != nil { // it says so, and has done it
-		out, _ = jsontext.AppendQuote(dst, string(bytes.ToValidUTF8([]byte(text), []byte("\uFFFD"))))
-	}
-	return out
+	return harmless.AppendJSON(dst, jsonrpc.AppendString(nil, strings.ToValidUTF8(text, "\uFFFD")))
 }
 
-// isPlain reports whether text stands in quotes as it is.
+// isPlain reports whether text needs no escapes in quotes.
 func isPlain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -139,23 +141,42 @@ func appendData(dst, data []byte) []byte {
 	case standsInLine(data):
 		return append(append(dst, `,"frame":`...), data...)
 	case utf8.Valid(data):
-		return appendString(append(dst, `,"text":`...), string(data))
+		return appendHarmlessString(append(dst, `,"text":`...), string(data))
 	}
 	dst = append(dst, `,"base64":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, data)
 	return append(dst, '"')
 }
 
-// standsInLine reports whether data can be a member of a line as it is: valid JSON on one line without blanks around.
+// steers reports whether data contains a control character that is allowed in JSON: DEL or U+0080
+// to U+009F, which control a terminal that displays the file.
+func steers(data []byte) bool {
+	if bytes.IndexByte(data, 0x7f) >= 0 {
+		return true
+	}
+	for {
+		i := bytes.IndexByte(data, 0xc2)
+		if i < 0 || i+1 == len(data) {
+			return false
+		}
+		if c := data[i+1]; c >= 0x80 && c < 0xa0 {
+			return true
+		}
+		data = data[i+1:]
+	}
+}
+
+// standsInLine reports whether data can be a member of a line unchanged: valid JSON on one line,
+// without surrounding blanks and raw control characters.
 func standsInLine(data []byte) bool {
-	if len(data) == 0 || data[0] <= ' ' || data[len(data)-1] <= ' ' || bytes.IndexByte(data, '\n') >= 0 || bytes.IndexByte(data, '\r') >= 0 {
+	if len(data) == 0 || data[0] <= ' ' || data[len(data)-1] <= ' ' || bytes.IndexByte(data, '\n') >= 0 || bytes.IndexByte(data, '\r') >= 0 || steers(data) {
 		return false
 	}
 	_, err := jsonrpc.ParseRaw(data)
 	return err == nil
 }
 
-// line is what is read of a session file.
+// A line is the decoded form of a line of a session file.
 type line struct {
 	Parley  string         `json:"parley"`
 	Version int            `json:"version"`
@@ -178,16 +199,16 @@ type line struct {
 	Base64  *string        `json:"base64"`
 }
 
-// errHeader is the first line of a file, which is no event.
-var errHeader = errors.New("capture: a header, no event")
+// errHeader is returned for the header line of a file, which is not an event.
+var errHeader = errors.New("capture: a header, not an event")
 
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// ParseLine reads one line of a session file, without the header. Members that it does not know are ignored; a line without
-// a kind is a message, as older traces have it. The Event's Data may point into text.
+// ParseLine parses one line of a session file other than the header. Unknown members are ignored. A
+// line without a kind is a message, as in older traces. The Event's Data may refer to text.
 func ParseLine(text []byte) (Event, error) { return parseLine(text, nil) }
 
-// parseLine is ParseLine with headers that were read before, by their text: Events share them.
+// parseLine is ParseLine with a cache of parsed headers by their text. Events share them.
 func parseLine(text []byte, headers map[string]http.Header) (Event, error) {
 	if e, ok := parseUsual(text, headers); ok {
 		return e, nil
@@ -195,13 +216,13 @@ func parseLine(text []byte, headers map[string]http.Header) (Event, error) {
 	return parseAny(text)
 }
 
-// maxHeaders bounds the headers that are remembered while a file is read: most are the same, time and again.
+// maxHeaders limits the cache of headers while a file is read: most headers repeat.
 const maxHeaders = 256
 
-// A cutter takes a line apart from its begin.
+// A cutter parses a line from its start.
 type cutter struct {
 	rest []byte
-	bad  bool // the line is not as AppendLine writes it
+	bad  bool // the line differs from the output of AppendLine
 }
 
 // word cuts w off, if it is next.
@@ -213,7 +234,7 @@ func (c *cutter) word(w string) bool {
 	return true
 }
 
-// number cuts digits off; more than fifteen are for others.
+// number cuts digits off, at most fifteen.
 func (c *cutter) number() (n int64) {
 	i := 0
 	for ; i < len(c.rest) && i < 16 && '0' <= c.rest[i] && c.rest[i] <= '9'; i++ {
@@ -224,7 +245,7 @@ func (c *cutter) number() (n int64) {
 	return n
 }
 
-// text cuts off what stands before the next quote, and the quote.
+// text cuts off everything up to and including the next quote.
 func (c *cutter) text() string {
 	i := bytes.IndexByte(c.rest, '"')
 	if i < 0 {
@@ -237,7 +258,7 @@ func (c *cutter) text() string {
 	return s
 }
 
-// last cuts off the value that stands before the end of the line. There is no other member behind it, since it is one value.
+// last cuts off the value at the end of the line. It is one value, so no other member follows.
 func (c *cutter) last() jsonrpc.Raw {
 	if len(c.rest) == 0 || c.rest[len(c.rest)-1] != '}' {
 		c.bad = true
@@ -249,8 +270,9 @@ func (c *cutter) last() jsonrpc.Raw {
 	return value
 }
 
-// parseUsual reads a line of a message or of an HTTP exchange as AppendLine writes it, member after member. That is most of a session, and takes
-// a tenth of the time. All that looks different is left to parseAny.
+// parseUsual parses a line of a message or of an HTTP exchange as AppendLine writes it, member by
+// member. Most lines of a session have this form, and this takes a tenth of the time. Other lines
+// are left to parseAny.
 func parseUsual(text []byte, headers map[string]http.Header) (e Event, ok bool) {
 	c := cutter{rest: text}
 	if !c.word(`{"seq":`) {
@@ -324,20 +346,20 @@ func parseUsual(text []byte, headers map[string]http.Header) (e Event, ok bool) 
 	return e, !c.bad && string(c.rest) == "}"
 }
 
-// parseAny reads any line.
+// parseAny parses any line.
 func parseAny(text []byte) (Event, error) {
 	var l line
 	if err := json.Unmarshal(text, &l, lenient); err != nil {
-		return Event{}, fmt.Errorf("capture: no line of a session: %w", err)
+		return Event{}, fmt.Errorf("capture: not a line of a session: %w", err)
 	}
 	if l.Parley != "" {
 		if l.Parley != "session" || l.Version != 1 {
-			return Event{}, fmt.Errorf("capture: a file of kind %q, version %d; version 1 of session is known", l.Parley, l.Version)
+			return Event{}, fmt.Errorf("capture: a file of kind %q, version %d; only session, version 1, is supported", l.Parley, l.Version)
 		}
 		return Event{}, errHeader
 	}
 	if l.Kind == "" && l.Frame == nil && l.Text == nil && l.Base64 == nil {
-		return Event{}, errors.New("capture: no line of a session: it has no kind, and no frame")
+		return Event{}, errors.New("capture: not a line of a session: it has neither a kind nor a frame")
 	}
 	e := Event{
 		Seq: l.Seq, Conn: l.Conn, Exchange: l.HTTP, EventID: l.Event, Method: l.Method, URL: l.URL, Status: l.Status,
@@ -347,7 +369,7 @@ func parseAny(text []byte) (Event, error) {
 	if l.Kind != "" {
 		i := slices.Index(kindNames[1:], l.Kind)
 		if i < 0 {
-			return Event{}, fmt.Errorf("capture: %q is no kind of event", l.Kind)
+			return Event{}, fmt.Errorf("capture: unknown kind of event %q", l.Kind)
 		}
 		e.Kind = Kind(i + 1)
 	}
@@ -358,7 +380,7 @@ func parseAny(text []byte) (Event, error) {
 		e.Dir = In
 	case "":
 	default:
-		return Event{}, fmt.Errorf("capture: %q is no direction", l.Dir)
+		return Event{}, fmt.Errorf("capture: unknown direction %q", l.Dir)
 	}
 	if l.Time != "" {
 		at, err := time.Parse(time.RFC3339Nano, l.Time)

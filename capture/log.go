@@ -10,21 +10,27 @@ import (
 	"sync"
 )
 
-// ErrGone says that something was recorded, but is kept no more.
-var ErrGone = errors.New("capture: no longer kept")
+// ErrGone means that something was recorded but is no longer stored.
+var ErrGone = errors.New("capture: no longer stored")
 
-// A Log is what can be read of a recording: its events, and the rows they make. It is safe for concurrent use, while a
-// [Recorder] adds to it.
+// A Log contains the readable part of a recording: its events and their rows. It is safe for
+// concurrent use, also while a [Recorder] adds to it.
 type Log struct {
-	maxRows int
+	maxRows   int
+	maxStderr int // maximum number of stderr rows; 0: no separate limit
 
-	mu      sync.RWMutex // guards what is below
-	rows    []Row        // by Ref
+	batchMu sync.Mutex // guards batches; held while one is read from its file
+	batches [2]batch   // those that were read last, the newer one first
+
+	mu      sync.RWMutex  // guards the fields below
+	rows    []Row         // by Ref
+	stderr  int           // number of stderr lines in rows
+	https   map[int64]Ref // the rows of kind http in rows, by their exchange
 	rev     int64
-	changes []change // by Rev; what was changed again since is still in it
-	blocks  []*block // by first
+	changes []change // by Rev; includes rows that have changed again since
+	blocks  []*block // ordered by first
 	memory  int64    // bytes of lines in blocks
-	last    int64    // the last event that can be read
+	last    int64    // the last readable event
 	lost    int64
 	faults  []error
 	changed chan struct{} // closed at the next change
@@ -36,30 +42,46 @@ type change struct {
 	ref Ref
 }
 
-// A block is some lines of the session, in memory, in a file, or in both.
+// A block is a part of the session's lines, in memory, in a file, or in both.
 type block struct {
 	first, last int64
-	lines       []byte // nil when they are to be read from the file
+	lines       []byte // nil if they must be read from the file
 	file        *segment
 	offset      int64
 	size        int
+
+	// The offsets for the numbers of connections and exchanges in the lines, because each session
+	// of a file starts with 1.
+	conns, exchanges int64
+}
+
+// number sets the numbers of an event to those used in the Log.
+func (b *block) number(e *Event, seq int64) {
+	e.Seq = seq
+	if e.Conn > 0 {
+		e.Conn += b.conns
+	}
+	if e.Exchange > 0 {
+		e.Exchange += b.exchanges
+	}
 }
 
 func newLog(maxRows int) *Log { return &Log{maxRows: maxRows, changed: make(chan struct{})} }
 
-// A Page is some changes of a [Log].
+// A Page is a set of changes of a [Log].
 type Page struct {
 	Rows []Row // in the order of their last change
-	Next int64 // what to ask Since for next
-	More bool  // there are further changes already
+	Next int64 // the argument for the next call of Since
+	More bool  // more changes are available
 
-	// Reset says that changes before these are not known one by one any more: forget what you have.
+	// Reset reports that earlier changes are no longer stored individually: discard all rows
+	// received before.
 	Reset bool
 }
 
-// Since returns the rows that were added or changed after the change rev, at most limit of them; 0 is the beginning, and a
-// limit of 0 means 1,000. A row that changed many times comes once, as it is now, so that a slow reader has less to do and
-// loses nothing.
+// Since returns at most limit rows that were added or changed after the change rev. A rev of 0 is
+// the start, and a limit of 0 means 1,000. A row that changed several times is returned once in its
+// current state, so that a slow reader has less to do and loses nothing.
 func (l *Log) Since(rev int64, limit int) Page {
 	if limit <= 0 {
 		limit = 1000
@@ -72,7 +94,7 @@ func (l *Log) Since(rev int64, limit int) Page {
 	}
 	i, _ := slices.BinarySearchFunc(l.changes, rev+1, func(c change, rev int64) int { return int(max(-1, min(1, c.rev-rev))) })
 	p.Rows = make([]Row, 0, min(limit, len(l.changes)-i))
-	next := 0 // changes are mostly in the order of the wire: a row stands behind the one before
+	next := 0 // changes are mostly in the order of rows: the next row follows the previous one
 	for ; i < len(l.changes); i++ {
 		c := l.changes[i]
 		if len(p.Rows) == limit {
@@ -95,8 +117,8 @@ func (l *Log) Since(rev int64, limit int) Page {
 	return p
 }
 
-// Wait returns when there are changes after rev, or with ctx's cause. It returns [ErrGone] when there are none and never
-// will be, since the recording has ended.
+// Wait returns nil when there are changes after rev, or ctx's cause. If the recording
+// has ended without further changes, it returns [ErrGone].
 func (l *Log) Wait(ctx context.Context, rev int64) error {
 	for {
 		l.mu.RLock()
@@ -116,7 +138,8 @@ func (l *Log) Wait(ctx context.Context, rev int64) error {
 	}
 }
 
-// Follow yields the rows that were added or changed after the change rev, then those that come, until ctx or the recording ends.
+// Follow yields the rows that were added or changed after the change rev, then new changes, until
+// ctx or the recording ends.
 func (l *Log) Follow(ctx context.Context, rev int64) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		for {
@@ -134,42 +157,43 @@ func (l *Log) Follow(ctx context.Context, rev int64) iter.Seq[Row] {
 	}
 }
 
-// Rev is the number of the last change.
+// Rev returns the number of the last change.
 func (l *Log) Rev() int64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.rev
 }
 
-// Len is how many rows are kept.
+// Len returns the number of stored rows.
 func (l *Log) Len() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return len(l.rows)
 }
 
-// Memory is how many bytes of payload are kept in memory; what is older is read from disk.
+// Memory returns the number of payload bytes in memory. Older payloads are read from disk.
 func (l *Log) Memory() int64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.memory
 }
 
-// Lost is how many events were not recorded because a bound was met.
+// Lost returns the number of events that were not recorded because a limit was reached.
 func (l *Log) Lost() int64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.lost
 }
 
-// Err tells what went wrong with the file, or which lines of it could not be read; nil if nothing did.
+// Err returns the error of writing the file, or the lines of it that could not be read; nil if
+// there was no error.
 func (l *Log) Err() error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return errors.Join(l.faults...)
 }
 
-// Row returns a row as it is now.
+// Row returns the current state of a row.
 func (l *Log) Row(ref Ref) (Row, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -179,7 +203,8 @@ func (l *Log) Row(ref Ref) (Row, bool) {
 	return Row{}, false
 }
 
-// Rows returns up to limit rows from the first one at or after from, in the order of the wire. A limit of 0 means all.
+// Rows returns up to limit rows in the order of the traffic, starting with the first one at or
+// after from. A limit of 0 means all.
 func (l *Log) Rows(from Ref, limit int) []Row {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -191,6 +216,31 @@ func (l *Log) Rows(from Ref, limit int) []Row {
 	return slices.Clone(rest)
 }
 
+// Last returns the newest row in the order of the traffic.
+func (l *Log) Last() (Row, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if len(l.rows) == 0 {
+		return Row{}, false
+	}
+	return l.rows[len(l.rows)-1], true
+}
+
+// Exchange returns the current state of the row of kind http of an HTTP exchange. It does not
+// search the rows.
+func (l *Log) Exchange(number int64) (Row, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	ref, ok := l.https[number]
+	if !ok {
+		return Row{}, false
+	}
+	if r := l.rowLocked(ref); r != nil {
+		return *r, true
+	}
+	return Row{}, false
+}
+
 func (l *Log) rowLocked(ref Ref) *Row {
 	i, ok := place(l.rows, ref)
 	if !ok {
@@ -199,7 +249,8 @@ func (l *Log) rowLocked(ref Ref) *Row {
 	return &l.rows[i]
 }
 
-// place is where a row stands in rows, or would stand. Most that is asked for is near the end, so the search begins there.
+// place returns the index of a row in rows, or where it would be inserted. Most lookups are near
+// the end, so the search starts there.
 func place(rows []Row, ref Ref) (at int, found bool) {
 	low, high := 0, len(rows)
 	for step := 1; low < high; step *= 2 {
@@ -221,8 +272,8 @@ func place(rows []Row, ref Ref) (at int, found bool) {
 	return low, low < len(rows) && rows[low].Ref == ref
 }
 
-// Select yields the rows that f matches, in the order of the wire, from the first one at or after from. It reads payloads only if f
-// looks for text, and those one block after the other.
+// Select yields the rows that f matches in the order of the traffic, starting with the first one at
+// or after from. It reads payloads only if f searches for text, one block at a time.
 func (l *Log) Select(f *Filter, from Ref) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		var cache payloads
@@ -243,10 +294,11 @@ func (l *Log) Select(f *Filter, from Ref) iter.Seq[Row] {
 	}
 }
 
-// payloads remembers the block that was read last.
+// payloads caches the last block that was read, and the last batch in it.
 type payloads struct {
 	block  *block
 	events []Event
+	batch  batch
 }
 
 func (p *payloads) of(l *Log, ref Ref) []byte {
@@ -265,19 +317,34 @@ func (p *payloads) of(l *Log, ref Ref) []byte {
 	if !ok {
 		return nil
 	}
-	return member(p.events[i].Data, ref.Member)
+	if ref.Member == 0 {
+		return p.events[i].Data
+	}
+	p.batch.load(ref.Seq, p.events[i].Data)
+	return p.batch.member(ref.Member)
 }
 
-// member is a member of a batch, or all of it.
-func member(data []byte, n int) []byte {
-	if n == 0 {
-		return data
+// A batch is a payload with many messages, which are mostly requested one after the other: each
+// must not cost another pass over all.
+type batch struct {
+	seq     int64
+	members [][]byte
+}
+
+// load splits the payload of an event, unless it is that of b already.
+func (b *batch) load(seq int64, payload []byte) {
+	if b.seq != seq {
+		b.seq = seq
+		b.members, _ = split(payload)
 	}
-	members, _ := split(data)
-	if n > len(members) {
+}
+
+// member returns the message with a number, counted from 1, or nil.
+func (b *batch) member(n int) []byte {
+	if n > len(b.members) {
 		return nil
 	}
-	return members[n-1]
+	return b.members[n-1]
 }
 
 func (l *Log) blockOf(seq int64) (*block, error) {
@@ -298,7 +365,7 @@ func (l *Log) blockOf(seq int64) (*block, error) {
 	return l.blocks[i], nil
 }
 
-// lines are those of a block, from memory or from its file.
+// lines returns the lines of a block, from memory or from its file.
 func (l *Log) lines(b *block) ([]byte, error) {
 	l.mu.RLock()
 	lines := b.lines
@@ -326,15 +393,15 @@ func (l *Log) read(b *block) ([]Event, error) {
 	for i, text := range splitLines(lines) {
 		e, err := ParseLine(text)
 		if err != nil {
-			return events, err // somebody else wrote into the file
+			return events, err // another program wrote into the file
 		}
-		e.Seq = b.first + int64(i)
+		b.number(&e, b.first+int64(i))
 		events = append(events, e)
 	}
 	return events, nil
 }
 
-// Event returns what was recorded under a number.
+// Event returns the event with a number.
 func (l *Log) Event(seq int64) (Event, error) {
 	b, err := l.blockOf(seq)
 	if err != nil {
@@ -350,24 +417,47 @@ func (l *Log) Event(seq int64) (Event, error) {
 		return Event{}, fmt.Errorf("%w: event %d", ErrGone, seq)
 	}
 	e, err := ParseLine(all[at])
-	e.Seq = seq
+	b.number(&e, seq)
 	return e, err
 }
 
-// Payload returns the bytes of a row: of a member of a batch, the member's.
+// Payload returns the bytes of a row; for a member of a batch, that member's.
 func (l *Log) Payload(ref Ref) ([]byte, error) {
+	if ref.Member > 0 {
+		return l.member(ref)
+	}
 	e, err := l.Event(ref.Seq)
 	if err != nil {
 		return nil, err
 	}
-	data := member(e.Data, ref.Member)
-	if data == nil && ref.Member > 0 {
-		return nil, fmt.Errorf("%w: member %s", ErrGone, ref)
-	}
-	return data, nil
+	return e.Data, nil
 }
 
-// Events yields what was recorded, from the number from on, up to what is there when it comes to the end.
+// member returns a member of a batch. The last two batches stay split, because their members are
+// mostly requested one after the other, calls together with their responses.
+func (l *Log) member(ref Ref) ([]byte, error) {
+	l.batchMu.Lock()
+	defer l.batchMu.Unlock()
+	if l.batches[0].seq != ref.Seq {
+		l.batches[0], l.batches[1] = l.batches[1], l.batches[0]
+	}
+	b := &l.batches[0]
+	if b.seq != ref.Seq {
+		e, err := l.Event(ref.Seq)
+		if err != nil {
+			return nil, err
+		}
+		b.load(ref.Seq, e.Data)
+	}
+	data := b.member(ref.Member)
+	if data == nil {
+		return nil, fmt.Errorf("%w: member %s", ErrGone, ref)
+	}
+	return slices.Clone(data), nil
+}
+
+// Events yields the events starting with the number from, up to the last one available when it gets
+// there.
 func (l *Log) Events(from int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
@@ -394,7 +484,7 @@ func (l *Log) Events(from int64) iter.Seq2[Event, error] {
 	}
 }
 
-// mergeLocked takes rows from a Book.
+// mergeLocked merges rows from a Book.
 func (l *Log) mergeLocked(rows []Row) {
 	for i := range rows {
 		r := &rows[i]
@@ -405,14 +495,39 @@ func (l *Log) mergeLocked(rows []Row) {
 			l.rows[at] = *r
 		case at == len(l.rows):
 			l.rows = append(l.rows, *r)
+			if r.Kind == RowStderr {
+				l.stderr++
+			}
+			l.noteExchange(r)
 		case at == 0:
-			continue // a late change of what was dropped
+			continue // a late change of a dropped row
 		default:
 			l.rows = slices.Insert(l.rows, at, *r)
+			l.noteExchange(r)
 		}
 		l.changes = append(l.changes, change{l.rev, r.Ref})
 	}
-	if len(l.rows) > l.maxRows+l.maxRows/8 { // seldom, and many at once: moving them costs
+	if l.stderr > 2*l.maxStderr && l.maxStderr > 0 {
+		surplus := l.stderr - l.maxStderr
+		l.rows = slices.DeleteFunc(l.rows, func(r Row) bool {
+			if r.Kind != RowStderr || surplus == 0 {
+				return false
+			}
+			surplus--
+			return true
+		})
+		l.stderr = l.maxStderr
+	}
+	// Rows are dropped rarely and many at once, because moving the rest is expensive.
+	if len(l.rows) > l.maxRows+l.maxRows/8 {
+		for i := range len(l.rows) - l.maxRows {
+			switch r := &l.rows[i]; r.Kind {
+			case RowStderr:
+				l.stderr--
+			case RowHTTP:
+				delete(l.https, r.Exchange)
+			}
+		}
 		l.rows = slices.Delete(l.rows, 0, len(l.rows)-l.maxRows)
 	}
 	if len(l.changes) > 2*len(l.rows)+1024 {
@@ -426,7 +541,18 @@ func (l *Log) mergeLocked(rows []Row) {
 	}
 }
 
-// tellLocked wakes who waits.
+// noteExchange makes a new row of kind http known to Exchange. The lock is held.
+func (l *Log) noteExchange(r *Row) {
+	if r.Kind != RowHTTP {
+		return
+	}
+	if l.https == nil {
+		l.https = map[int64]Ref{}
+	}
+	l.https[r.Exchange] = r.Ref
+}
+
+// tellLocked wakes the waiting readers.
 func (l *Log) tellLocked() {
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -16,7 +16,7 @@ import (
 	"github.com/da1ed7bb/parley/capture"
 )
 
-// calls is a session file of n calls and their answers.
+// calls returns a session file of n calls and their responses.
 func calls(n int) []byte {
 	out := capture.AppendHeader(nil)
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -41,7 +41,8 @@ func write(t testing.TB, text []byte) string {
 	return name
 }
 
-// Of a long file the first rows are there before the others, those come while somebody follows, and in the end it is what Open reads.
+// TestBegin checks that the first rows of a long file are available before the others, the others
+// arrive while a reader follows, and the result is the same as that of Open.
 func TestBegin(t *testing.T) {
 	const n = 3_000
 	name := write(t, calls(n))
@@ -67,7 +68,7 @@ func TestBegin(t *testing.T) {
 	if err := rest(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	<-followed // it ends, since the log has ended
+	<-followed // returns because the log has ended
 	if len(rows) != 2*n {
 		t.Errorf("%d rows were followed, want %d", len(rows), 2*n)
 	}
@@ -89,7 +90,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// Who stops reading has what was read, and who waits is told that no more comes.
+// TestBeginStopped checks that after reading stops, the rows read so far remain, and waiting
+// readers are unblocked.
 func TestBeginStopped(t *testing.T) {
 	log, rest, err := capture.Begin(write(t, calls(3_000)))
 	if err != nil {
@@ -108,7 +110,8 @@ func TestBeginStopped(t *testing.T) {
 	}
 }
 
-// FuzzParseLine: the short way to read a line and the long one, which a blank makes it take, see the same.
+// FuzzParseLine checks that both parsers, the fast one and the general one, which a blank forces,
+// give the same result.
 func FuzzParseLine(f *testing.F) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 1000, time.UTC)
 	for i, s := range strange {

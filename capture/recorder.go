@@ -6,70 +6,96 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/grace"
 )
 
-// Options tune New. The zero value is ready for use.
+// Options configure [New]. The zero value is ready for use.
 type Options struct {
-	// File is the session file to write; what is there is replaced. Empty means files of the Recorder's own in the folder for
-	// temporary files, of which the oldest are removed when they pass MaxDisk, and all of them at the end.
+	// File is the session file to write, with mode 0600. If it contains sessions already, this one
+	// is appended. A file with other content is rejected with [ErrNoSession]. If another process is
+	// writing it, the session is written to a separate file with this process's ID in its name,
+	// session.1234.jsonl; [Recorder.Name] returns it. A link is rejected, and so is a file of
+	// another user. /dev/stdout, /dev/stderr and /dev/fd/N are written to directly.
+	//
+	// If "", the Recorder uses temporary files, and removes the oldest when they exceed MaxDisk.
+	// They are unnamed where the system supports that, so that nothing remains if the process is
+	// killed.
 	File string
 
-	// MaxMemory bounds the payloads in memory, in bytes. Zero means 32 MiB. What is older is read from disk.
+	// MaxMemory limits the payloads in memory, in bytes. The default is 32 MiB. Half of it is for
+	// payloads that wait to be written, which count with their length plus 512 bytes each. A
+	// quarter is for written ones, because older ones are read from disk; without a disk, all of it
+	// is.
 	MaxMemory int64
 
-	// MaxDisk bounds what is on disk, in bytes. Zero means 1 GiB without File and 16 GiB with it; negative, without File, means
-	// that nothing is written, and what does not fit MaxMemory is gone. A File that is full takes no more; Err tells,
-	// and what comes then is kept as far as MaxMemory goes.
+	// MaxDisk limits the bytes on disk. The default is 1 GiB without File and 16 GiB with it. If
+	// negative, and without File, nothing is written, and what exceeds MaxMemory is dropped. When
+	// File is full, nothing more is written to it: Err returns an error, and later events are
+	// stored within MaxMemory.
 	MaxDisk int64
 
-	// MaxPayload bounds one payload, in bytes. Zero means 4 MiB. Of a longer one its beginning is kept.
+	// MaxPayload limits one payload, in bytes. The default is 4 MiB. A longer payload is truncated.
 	MaxPayload int
 
-	// MaxRows bounds the rows in memory. Zero means 250,000, at some 500 bytes each. The oldest go first.
+	// MaxRows limits the rows in memory. The default is 50,000, at about 600 bytes each. The oldest
+	// are dropped first, and of stderr all but the last 2,000 lines.
 	MaxRows int
 
-	// Redact says what is never kept.
+	// Redact configures what is removed before anything is stored.
 	Redact Redaction
 
-	// Judges look at each message.
+	// Judges examine each message.
 	Judges []Judge
+
+	// Grace is how long Close and Flush wait for a Judge or the disk without progress. The default
+	// is 5 s.
+	Grace time.Duration
 }
+
+// ErrStuck is the error of a [Recorder.Close] that did not wait any longer for a [Judge] or the
+// disk.
+var ErrStuck = errors.New("capture: a judge or the disk does not return")
 
 const (
 	defaultMemory  = 32 << 20
 	defaultPayload = 4 << 20
-	defaultRows    = 250_000
+	defaultRows    = 50_000
+	maxStderrRows  = 2_000
+	eventBytes     = 512 // cost of an event in addition to its payload
 	blockBytes     = 64 << 10
-	pause          = 20 * time.Millisecond // how long the clerk lets events gather
+	pause          = 20 * time.Millisecond // how long the writer collects events
 )
 
-// A Recorder records. Its Log may be read all the while. It is safe for concurrent use.
+// A Recorder records events. Its Log may be read at any time. It is safe for concurrent use.
 //
-// Recording does not wait for the disk: when events come faster than they are written for so long that MaxMemory is full, the next ones
-// are lost, counted, and an event of KindLost stands in their place.
+// Recording does not wait for the disk. If events arrive faster than they are written and
+// MaxMemory is full, further events are lost and counted, and an event of KindLost replaces them.
 type Recorder struct {
 	*Log
 
 	maxPending int64
 	maxPayload int
-	clerk      clerk
+	grace      time.Duration
+	writer     writer
 
 	conns, exchanges atomic.Int64
-	wake             chan struct{} // there is something to do
-	full             chan struct{} // and it is much
-	done             chan struct{}
+	wake             chan struct{} // there is work
+	full             chan struct{} // there is much work
+	done             chan struct{} // closed when the goroutine has ended, and the file is closed
+	diskErr          error         // of closing the file; set before done is closed
 
-	hot     sync.Mutex // guards what is below
+	hot     sync.Mutex // guards the fields below
 	pending []Event
-	spare   []Event // what pending was before, emptied
-	arena   []byte  // where their data is copied to
-	bytes   int64   // of pending
+	arena   []byte // the buffer that their data is copied to
+	bytes   int64  // of pending, and of what the writer holds
+	held    int64  // of what the writer holds
 	seq     int64
 	missed  int64
 	closed  bool
 }
 
-// New makes a Recorder and starts its goroutine. Close ends it.
+// New makes a Recorder and starts its goroutine. Close stops it.
 func New(o *Options) (*Recorder, error) {
 	var opts Options
 	if o != nil {
@@ -84,6 +110,9 @@ func New(o *Options) (*Recorder, error) {
 	if opts.MaxRows <= 0 {
 		opts.MaxRows = defaultRows
 	}
+	if opts.Grace <= 0 {
+		opts.Grace = grace.Time
+	}
 	hide, err := opts.Redact.compile()
 	if err != nil {
 		return nil, err
@@ -93,15 +122,20 @@ func New(o *Options) (*Recorder, error) {
 		return nil, err
 	}
 	r := &Recorder{
-		Log: newLog(opts.MaxRows), maxPending: opts.MaxMemory, maxPayload: opts.MaxPayload,
+		Log: newLog(opts.MaxRows), maxPending: opts.MaxMemory / 2, maxPayload: opts.MaxPayload, grace: opts.Grace,
 		wake: make(chan struct{}, 1), full: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	r.clerk = clerk{log: r.Log, book: NewBook(opts.Judges...), hide: hide, disk: disk, maxMemory: opts.MaxMemory, base: time.Now()}
+	r.maxStderr = maxStderrRows
+	r.writer = writer{log: r.Log, correlator: NewBook(opts.Judges...), hide: hide, disk: disk, maxMemory: opts.MaxMemory, base: time.Now()}
+	if disk.max > 0 && !disk.blind {
+		r.writer.maxMemory /= 4
+	}
 	go r.work()
 	return r, nil
 }
 
-// Add records an event and returns its number, 0 if it was lost. Its Seq is set, its Time if that is zero; Data is copied.
+// Add records an event and returns its number, or 0 if it was lost. It sets Seq, and Time if that
+// is zero, and copies Data.
 func (r *Recorder) Add(e Event) int64 {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
@@ -128,7 +162,7 @@ func (r *Recorder) Add(e Event) int64 {
 	r.seq++
 	e.Seq = r.seq
 	if e.Data != nil {
-		// A full arena is left to the events that point into it.
+		// The events that refer to a full arena keep it.
 		if len(r.arena)+len(e.Data) > cap(r.arena) {
 			r.arena = make([]byte, 0, max(blockBytes, len(e.Data)))
 		}
@@ -139,8 +173,9 @@ func (r *Recorder) Add(e Event) int64 {
 	first := len(r.pending) == 0
 	r.pending = append(r.pending, e)
 	before := r.bytes
-	r.bytes += int64(len(e.Data)) + 256
-	much := before < blockBytes*16 && r.bytes >= blockBytes*16
+	r.bytes += int64(len(e.Data)) + eventBytes
+	limit := min(blockBytes*16, r.maxPending/2)
+	much := before < limit && r.bytes >= limit
 	seq := r.seq
 	r.hot.Unlock()
 	if first {
@@ -159,9 +194,11 @@ func poke(c chan struct{}) {
 	}
 }
 
-// work is the goroutine of the Recorder.
+// work is the Recorder's goroutine. It writes pending events before it makes the rows of the next
+// block.
 func (r *Recorder) work() {
 	defer close(r.done)
+	defer func() { r.diskErr = r.writer.disk.close() }()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for range r.wake {
@@ -170,66 +207,88 @@ func (r *Recorder) work() {
 		case <-timer.C:
 		case <-r.full:
 		}
-		if !r.turn() {
+		more := r.turn()
+		for len(r.writer.written) > 0 {
+			held := r.writer.tally()
+			r.hot.Lock()
+			r.bytes -= held // not earlier, because what the writer holds counts too
+			r.held -= held
+			r.hot.Unlock()
+			more = r.turn() && more
+		}
+		if !more {
 			return
 		}
 	}
 }
 
-// turn hands what is pending to the clerk, and reports whether more may come.
+// turn passes pending events to the writer, and reports whether there may be more.
 func (r *Recorder) turn() bool {
 	r.hot.Lock()
 	events, missed, closed := r.pending, r.missed, r.closed
-	r.pending, r.spare, r.arena = r.spare, nil, nil
-	held := r.bytes
+	if len(events) == 0 && !(closed && missed > 0) {
+		r.hot.Unlock()
+		return !closed
+	}
+	r.pending, r.arena = make([]Event, 0, min(len(events), 4096)), nil
+	held := r.bytes - r.held
+	r.held = r.bytes
 	if closed && missed > 0 {
+		r.missed = 0
 		r.seq++
 		events = append(events, Event{Seq: r.seq, Time: time.Now(), Kind: KindLost, Size: int(missed), Text: fmt.Sprintf("%d events were not recorded", missed)})
 	}
 	r.hot.Unlock()
-	r.clerk.take(events)
-	clear(events) // what they point to is free
-	r.hot.Lock()
-	if cap(events) <= 8192 {
-		r.spare = events[:0]
-	}
-	r.bytes -= held // only now: what the clerk holds counts too
-	more := len(r.pending) > 0
-	r.hot.Unlock()
-	if more {
-		poke(r.wake)
-	}
+	r.writer.write(events, held)
 	return !closed
 }
 
-// Flush returns when all that was added before is in the Log and in the file.
+// Flush waits until all events that were added before are in the Log and in the file. It waits at
+// most Options.Grace without progress: a Judge or the disk may not return.
 func (r *Recorder) Flush() {
 	r.hot.Lock()
 	seq, closed := r.seq, r.closed
 	r.hot.Unlock()
 	if closed {
-		<-r.done
+		r.await(func() bool { return false })
 		return
 	}
-	for {
-		r.mu.RLock()
-		there, changed := r.last >= seq, r.changed
-		r.mu.RUnlock()
-		if there {
-			return
-		}
+	r.await(func() bool {
 		poke(r.wake)
 		poke(r.full)
+		return r.last >= seq
+	})
+}
+
+// await waits until the goroutine of the Recorder has ended, or until there returns true, which is
+// called with the lock of the Log after each change of it. It reports false after Options.Grace
+// without a change.
+func (r *Recorder) await(there func() bool) bool {
+	timer := time.NewTimer(r.grace)
+	defer timer.Stop()
+	for {
+		r.mu.RLock()
+		ok, changed := there(), r.changed
+		r.mu.RUnlock()
+		if ok {
+			return true
+		}
 		select {
 		case <-changed:
+			timer.Reset(r.grace)
 		case <-r.done:
-			return
+			return true
+		case <-timer.C:
+			return grace.Closed(r.done, 0)
 		}
 	}
 }
 
-// Close records what is pending and ends the Recorder. What is added later is dropped. The Log can be read on, as far as it is in memory
-// or in Options.File. It returns what went wrong with the file.
+// Close records pending events and stops the Recorder. Events added later are dropped. The Log
+// remains readable, as far as it is in memory or in Options.File. Close returns the error of
+// writing the file. If a Judge or the disk makes no progress for Options.Grace, the error wraps
+// ErrStuck and has the number of events that are not in the file; the goroutine of the Recorder
+// then continues in the background, and writes them if it can.
 func (r *Recorder) Close() error {
 	r.hot.Lock()
 	again := r.closed
@@ -239,11 +298,17 @@ func (r *Recorder) Close() error {
 		poke(r.wake)
 		poke(r.full)
 	}
-	<-r.done
+	var err error
+	if r.await(func() bool { return false }) {
+		err = r.diskErr
+	} else {
+		r.hot.Lock()
+		err = fmt.Errorf("%w after %v; %d events are not recorded", ErrStuck, r.grace, int64(len(r.pending))+r.missed)
+		r.hot.Unlock()
+	}
 	if again {
 		return nil
 	}
-	err := r.clerk.disk.close()
 	r.mu.Lock()
 	r.ended = true
 	r.tellLocked()
@@ -251,5 +316,15 @@ func (r *Recorder) Close() error {
 	return errors.Join(r.Err(), err)
 }
 
-// Name is the session file, or "".
-func (r *Recorder) Name() string { return r.clerk.disk.name }
+// Hide adds texts that are removed from the recording wherever they occur, as [Redaction].Values
+// are. They are also removed from events that were added before but are not yet written. It is safe
+// for concurrent use.
+func (r *Recorder) Hide(values ...string) {
+	if h := r.writer.hide; h != nil {
+		h.set.Add(values...)
+	}
+}
+
+// Name returns the name of the session file, or "". It differs from Options.File if another process
+// is writing that file.
+func (r *Recorder) Name() string { return r.writer.disk.name }

@@ -17,14 +17,17 @@ var secrets = []struct{ in, want string }{
 	{`{"a":[{"api_key":"x"},{"API-Key":7}]}`, `{"a":[{"api_key":"[redacted]"},{"API-Key":"[redacted]"}]}`},
 	{`{"p\u0061ssword":"hunter2"}`, `{"p\u0061ssword":"[redacted]"}`},
 	{`{"password" : "hunter2"}`, `{"password" : "[redacted]"}`},
-	{`{"token":{"kind":"x"},"password":null}`, `{"token":{"kind":"x"},"password":null}`},
+	{`{"token":{"kind":"x"},"password":null}`, `{"token":{"kind":"[redacted]"},"password":null}`},
 	{`{"progressToken":"p7","nextToken":1}`, `{"progressToken":"p7","nextToken":1}`},
-	{`{"params":{"card":{"number":"4111"},"items":[{"ssn":1},{"ssn":2}]}}`, `{"params":{"card":"[redacted]","items":[{"ssn":"[redacted]"},{"ssn":"[redacted]"}]}}`},
+	{`{"params":{"card":{"number":"4111-22"},"items":[{"ssn":1},{"ssn":2}]}}`, `{"params":{"card":"[redacted]","items":[{"ssn":"[redacted]"},{"ssn":"[redacted]"}]}}`},
 	{`[{"params":{"card":1}}]`, `[{"params":{"card":"[redacted]"}}]`},
 	{`{"text":"it is s3cr\"et-value!"}`, `{"text":"it is s3cr\"et-value!"}`},
 	{`{"text":"it is long-secret!"}`, `{"text":"it is [redacted]!"}`},
 	{`no json but long-secret`, `no json but [redacted]`},
-	{`{"password":"half`, `{"password":"half`},
+	{`{"password":"half`, `{"password":"[redacted]"`},
+	{"{\"password\"\t:\"hunter2\"}", "{\"password\"\t:\"[redacted]\"}"},
+	{`{"Authorization":["Bearer hunter2"],"passphrase":{"value":"hunter2"}}`, `{"Authorization":["[redacted]"],"passphrase":{"value":"[redacted]"}}`},
+	{`grant_type=password&password=hunter2`, `grant_type=password&password=[redacted]`},
 }
 
 func TestRedaction(t *testing.T) {
@@ -58,7 +61,7 @@ func TestRedaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"hunter2", "long-secret", "abcdef", "4111", "pw@"} {
+	for _, secret := range []string{"hunter2", "long-secret", "abcdef", "4111-22", "pw@"} {
 		if bytes.Contains(file, []byte(secret)) {
 			t.Errorf("%q is in the file:\n%s", secret, file)
 		}
@@ -70,7 +73,52 @@ func TestRedaction(t *testing.T) {
 	}
 }
 
-// FuzzRedaction: what was valid JSON is valid after it, and no value under a hidden name is left.
+// TestHeadersAreRedacted checks the headers of providers, and that a session has the same pseudonym
+// everywhere.
+func TestHeadersAreRedacted(t *testing.T) {
+	rec, err := capture.New(&capture.Options{MaxDisk: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := rec.Wire(capture.WireInfo{Target: "http://h/"})
+	for _, name := range []string{"X-Auth-Token", "Private-Token", "X-GitHub-Token", "X-Vault-Token", "X-Amz-Security-Token", "X-Secret-Key", "X-Auth-Key",
+		"X-Api-Key", "Proxy-Authorization", "Set-Cookie", "Mcp-Session-Id", "X-Session-Id"} {
+		w.Exchange(capture.Out, "POST", "/?n=1", http.Header{name: {"CANARY-1"}}).Head(200, http.Header{name: {"CANARY-1"}})
+	}
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := rec.WriteSession(&out, &capture.ExportOptions{Redact: capture.Redaction{Off: true}}); err != nil || bytes.Contains(out.Bytes(), []byte("CANARY")) {
+		t.Errorf("%v, and the recording is\n%s", err, &out)
+	}
+	sessions := map[string]int{}
+	for _, r := range rec.Rows(capture.Ref{}, 0) {
+		sessions[r.Session]++
+	}
+	if delete(sessions, ""); len(sessions) != 1 {
+		t.Errorf("the sessions are %v", sessions)
+	}
+}
+
+// TestHide adds a value during a recording: events written afterwards do not contain it.
+func TestHide(t *testing.T) {
+	rec, err := capture.New(&capture.Options{MaxDisk: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := rec.Wire(capture.WireInfo{})
+	rec.Hide("CANARY-1", "", "abc")
+	w.Payload(capture.Out, []byte(`{"text":"CANARY-1 abc"}`))
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := rec.Payload(capture.Ref{Seq: 2}); err != nil || string(got) != `{"text":"[redacted] abc"}` {
+		t.Errorf("recorded: %s, %v", got, err)
+	}
+}
+
+// FuzzRedaction checks that valid JSON remains valid, and no value under a hidden name remains.
 func FuzzRedaction(f *testing.F) {
 	for _, c := range secrets {
 		f.Add([]byte(c.in))

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// A Ref names a [Row]: the number of its event, and which member of the batch it is. "17" and "3.4" are its texts. The zero
-// Ref names none.
+// A Ref identifies a [Row] by the number of its event and its member of the batch. Its text is "17"
+// or "3.4". The zero Ref identifies no row.
 type Ref struct {
 	Seq    int64
-	Member int // 1, 2, 3 … in a batch; 0 for a message by itself, and for the batch as a whole
+	Member int // 1, 2, 3 … in a batch; 0 for a single message, and for the batch as a whole
 }
 
-// IsZero reports whether r names no row.
+// IsZero reports whether r identifies no row.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
-// String is the text of r, "" for none.
+// String returns the text of r, or "" if r is zero.
 func (r Ref) String() string { return string(r.append(nil)) }
 
-// append adds what String returns.
+// append appends the result of String.
 func (r Ref) append(dst []byte) []byte {
 	if r.IsZero() {
 		return dst
@@ -32,23 +32,23 @@ func (r Ref) append(dst []byte) []byte {
 	return dst
 }
 
-// ParseRef reads what String wrote.
+// ParseRef parses the result of String.
 func ParseRef(text string) (Ref, error) {
 	seq, member, batched := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(seq, 10, 64)
 	if err != nil || n <= 0 {
-		return Ref{}, fmt.Errorf("capture: %q names no row", text)
+		return Ref{}, fmt.Errorf("capture: %q is not the number of a row", text)
 	}
 	r := Ref{Seq: n}
 	if batched {
 		if r.Member, err = strconv.Atoi(member); err != nil || r.Member <= 0 {
-			return Ref{}, fmt.Errorf("capture: %q names no row", text)
+			return Ref{}, fmt.Errorf("capture: %q is not the number of a row", text)
 		}
 	}
 	return r, nil
 }
 
-// compare orders rows as they crossed the wire.
+// compare orders rows as they were transmitted.
 func (r Ref) compare(o Ref) int {
 	switch {
 	case r.Seq != o.Seq:
@@ -58,32 +58,32 @@ func (r Ref) compare(o Ref) int {
 	}
 }
 
-// What a [Row] can be, in Row.Kind.
+// Values of Row.Kind.
 const (
 	RowRequest      = "request"
 	RowNotification = "notification"
 	RowResult       = "result" // a response with a result
 	RowError        = "error"  // a response with an error
-	RowBatch        = "batch"  // an array; its members are rows of their own
-	RowJunk         = "junk"   // bytes that are no message
+	RowBatch        = "batch"  // an array; each of its members has its own row
+	RowJunk         = "junk"   // bytes that are not a message
 	RowHTTP         = "http"   // an HTTP exchange
 	RowStderr       = "stderr"
-	RowOpen         = "open"  // a connection begins
-	RowClose        = "close" // a connection ended
+	RowOpen         = "open"  // the start of a connection
+	RowClose        = "close" // the end of a connection
 	RowLost         = "lost"  // events are missing here
 )
 
-// What a request or an exchange came to, in Row.State.
+// The states of a request or an exchange, in Row.State.
 const (
-	StateWaiting    = "waiting"    // no answer yet
-	StateDone       = "done"       // answered with a result
-	StateFailed     = "error"      // answered with an error
-	StateCancelled  = "cancelled"  // the caller gave it up, and there was no answer
-	StateUnanswered = "unanswered" // it ended without an answer
+	StateWaiting    = "waiting"    // no response yet
+	StateDone       = "done"       // has a result
+	StateFailed     = "error"      // has an error
+	StateCancelled  = "cancelled"  // the caller cancelled it, and there was no response
+	StateUnanswered = "unanswered" // it ended without a response
 )
 
-// A Row is one message as people want to see it: with the call it belongs to and what is wrong with it. It changes while
-// its call is open; Rev tells.
+// A Row describes one message, with its call and its findings. It changes while its call is open,
+// which increases Rev.
 type Row struct {
 	Ref  Ref
 	Rev  int64 // grows with each change; unique in its Log
@@ -93,42 +93,45 @@ type Row struct {
 
 	Conn     int64
 	Target   string // of the connection
-	Carrier  string // of the connection
-	Exchange int64  // the HTTP exchange; its own row is the one of kind http with the same number
-	Session  string // of the protocol, if it has one: what stands in Mcp-Session-Id
+	Carrier  string // transport of the connection
+	Exchange int64  // the HTTP exchange; the row of kind http with the same number describes it
+	Session  string // the protocol's session, if any: the value of Mcp-Session-Id
 
-	ID      string // the JSON text of the id; "" for none
-	Method  string // of a response: that of its request. Of kind http: POST
-	Name    string // what the method is used on: a tool's name, a task. Of kind http: path and query
-	Brief   string // a few words: an error's message, what progress says, a line of stderr
-	Code    int64  // of an error, when HasCode. Of kind http: the status
+	ID     string // the JSON text of the ID; "" for none
+	Method string // of a response: the method of its request. Of kind http: POST
+	// Name is what the method is applied to: the name of a tool, a task. Of kind http: path and
+	// query.
+	Name    string
+	Brief   string // a short summary: an error's message, a progress message, a line of stderr
+	Code    int64  // of an error, if HasCode. Of kind http: the status
 	HasCode bool
-	Version string // of the protocol that was agreed on, if a Judge knows
+	Version string // the negotiated protocol version, if a Judge sets it
 
-	Size    int  // bytes
-	Cut     bool // some of them were not kept
-	Members int  // of a batch
+	Size    int  // length in bytes
+	Cut     bool // the stored payload is truncated
+	Members int  // number of members of a batch
 
-	Parent Ref // the row it is shown under: its call, its batch
+	Parent Ref // the row it is shown under: its call or its batch
 	Call   Ref // of a response: its request
-	Answer Ref // of a request or batch: its response, the last one
-	Count  int // of a request: how many responses it had; more than 1 only in A2A's streams
+	Answer Ref // of a request or batch: its last response
+	Count  int // of a request: the number of responses; more than 1 only in A2A's streams
 	State  string
-	Took   time.Duration // from a request to its response, from an exchange's begin to its end
+	// Took is the time from a request to its response, or from the start of an exchange to its end.
+	Took time.Duration
 
 	Progress, Total float64 // of a progress notification
-	Trace           string  // the trace id, 32 hexadecimal digits
+	Trace           string  // the trace ID, 32 hexadecimal digits
 	Findings        []Finding
 }
 
-// A Finding is a rule of a specification that a message breaks, or a doubt.
+// A Finding is a broken rule of a specification, or a doubt.
 type Finding struct {
-	Rule  string `json:"rule"`            // a short name: parse, envelope, id-in-use, mcp-header
-	Text  string `json:"text"`            // a sentence for people
-	Doubt bool   `json:"doubt,omitempty"` // worth a look, but allowed
+	Rule  string `json:"rule"`            // short name: parse, envelope, id-in-use, mcp-header
+	Text  string `json:"text"`            // one sentence
+	Doubt bool   `json:"doubt,omitempty"` // allowed but suspicious
 }
 
-// Broken reports whether a rule is broken: whether there is a finding that is no doubt.
+// Broken reports whether a rule is broken: whether there is a finding that is not a doubt.
 func (r *Row) Broken() bool {
 	for _, f := range r.Findings {
 		if !f.Doubt {
@@ -138,10 +141,11 @@ func (r *Row) Broken() bool {
 	return false
 }
 
-// AppendJSON adds r as an object: "ref", "rev", "time" (RFC 3339), "kind", "dir", "conn", "target", "carrier", "http",
-// "session", "id" (the JSON text of the id, as a string), "method", "name", "brief", "code", "version", "bytes", "cut",
-// "members", "parent", "call", "answer", "count", "state", "ms" (what Took is, with fractions), "progress", "total", "trace",
-// "findings". What is empty is left out; refs are strings such as "3.4".
+// AppendJSON appends r as an object with the members "ref", "rev", "time" (RFC 3339), "kind",
+// "dir", "conn", "target", "carrier", "http", "session", "id" (the JSON text of the ID, as a
+// string), "method", "name", "brief", "code", "version", "bytes", "cut", "members", "parent",
+// "call", "answer", "count", "state", "ms" (Took in milliseconds, with fractions), "progress",
+// "total", "trace" and "findings". Empty values are omitted. Refs are strings such as "3.4".
 func (r *Row) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(r.Ref.append(append(dst, `{"ref":"`...)), '"')
 	dst = appendNumber(dst, "rev", r.Rev)

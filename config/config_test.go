@@ -1,19 +1,22 @@
 package config_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/config"
 )
 
-// world is an environment without anything of this machine.
+// world returns an environment that is independent of this machine.
 func world(pairs ...string) *config.Options {
 	env := make(map[string]string)
 	for i := 0; i < len(pairs); i += 2 {
@@ -100,9 +103,9 @@ func TestVariables(t *testing.T) {
 		{"a value is not read again", "${R}", "${A}", ""},
 		{"unset", "${B}", "", "1:40: mcpServers.n.args[0]: B is not set"},
 		{"unset env", "${env:B}", "", "1:40: mcpServers.n.args[0]: B is not set"},
-		{"input", "${input:key}", "", "1:40: mcpServers.n.args[0]: PARLEY_INPUT_KEY is not set; it stands for ${input:key}, which VS Code asks for"},
+		{"input", "${input:key}", "", "1:40: mcpServers.n.args[0]: PARLEY_INPUT_KEY is not set; it replaces ${input:key}, which VS Code asks for"},
 		{"input that is given", "${input:api-key 2}", "given", ""},
-		{"no name", "${A B}", "", "1:40: mcpServers.n.args[0]: ${A B} names no variable"},
+		{"no name", "${A B}", "", "1:40: mcpServers.n.args[0]: ${A B} is not a variable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := `{"mcpServers":{"n":{"command":"a","args":["` + c.arg + `"]}}}`
@@ -128,37 +131,83 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+// TestFilesOfVariables checks that a file of ${file:…} is read by the function of Options: text
+// that somebody else wrote must not read files of the user.
+func TestFilesOfVariables(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(secret, []byte("very secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := []byte(`{"mcpServers": {"x": {"url": "http://h/${file:` + filepath.ToSlash(secret) + `}"}}}`)
+	f := config.Parse("mcp.json", text, &config.Options{ReadFile: func(string) ([]byte, error) {
+		return nil, &os.PathError{Err: errors.New("no files here")}
+	}})
+	if e, _ := f.Find("x"); e == nil || e.Problem == "" || strings.Contains(e.Address, "secret") {
+		t.Errorf("the entry is %+v; the file must not be read", e)
+	}
+	f = config.Parse("mcp.json", text, nil)
+	if e, _ := f.Find("x"); e == nil || e.Address != "http://h/very secret" {
+		t.Errorf("the entry is %+v, want the content of the file", e)
+	}
+}
+
+// TestTarget checks that a program is started as the file describes.
+func TestTarget(t *testing.T) {
+	dir := t.TempDir()
+	f := config.Parse(filepath.Join(dir, "parley.yaml"), []byte("servers: {a: {command: ./run, args: [x], env: {A: b}}, b: {command: run, cwd: sub}, c: {url: ':1/x'}}"), nil)
+	for name, want := range map[string]parley.Target{
+		"a": {Scheme: "exec", Argv: []string{filepath.Join(dir, "run"), "x"}, Dir: dir},
+		"b": {Scheme: "exec", Argv: []string{"run"}, Dir: filepath.Join(dir, "sub")},
+		"c": {Scheme: "http", Address: "127.0.0.1:1", Path: "/x"},
+	} {
+		e, ok := f.Find(name)
+		if !ok {
+			t.Fatalf("there is no entry %s: %v", name, f.Problems)
+		}
+		got, err := e.Target()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "a" && !slices.Contains(got.Env, "A=b") {
+			t.Errorf("the environment of a is %q, want A=b in it", got.Env)
+		}
+		if got.Env = nil; !reflect.DeepEqual(got, want) {
+			t.Errorf("Target of %s = %+v, want %+v", name, got, want)
+		}
+	}
+}
+
 func TestProblems(t *testing.T) {
 	for _, c := range []struct{ name, file, text, want string }{
-		{"no JSON", "a.json", "{\n \"servers\": {,}}", "2:14: no JSON"},
-		{"no YAML", "a.yaml", "servers:\n  n: [", "2:6: no YAML"},
-		{"no TOML", "a.toml", "a = 1\n[b\n", "2:3: no TOML"},
-		{"twice in TOML", "a.toml", "[mcp_servers.n]\ncommand = 'a'\n[mcp_servers.n]\n", "3:2: no TOML: table n already exists"},
-		{"a place in TOML", "a.toml", "[mcp_servers.n]\ncommand = 'a'\nargs = 'b'\n", "3:8: mcp_servers.n.args: is a text; a list is wanted"},
-		{"deep in TOML", "a.toml", "a" + strings.Repeat(".a", 100) + " = 1", "nests too deep"},
-		{"a package of the registry", "server.json", `{"name":"io.github.someone/n","packages":[{"registryType":"npm","identifier":"n"}]}`, "1:42: packages: say how n is installed"},
+		{"not JSON", "a.json", "{\n \"servers\": {,}}", "2:14: not JSON"},
+		{"not YAML", "a.yaml", "servers:\n  n: [", "2:6: not YAML"},
+		{"not TOML", "a.toml", "a = 1\n[b\n", "2:3: not TOML"},
+		{"twice in TOML", "a.toml", "[mcp_servers.n]\ncommand = 'a'\n[mcp_servers.n]\n", "3:2: not TOML: table n already exists"},
+		{"a place in TOML", "a.toml", "[mcp_servers.n]\ncommand = 'a'\nargs = 'b'\n", "3:8: mcp_servers.n.args: is a text, but must be a list"},
+		{"deep in TOML", "a.toml", "a" + strings.Repeat(".a", 100) + " = 1", "nested too deeply"},
+		{"a package of the registry", "server.json", `{"name":"io.github.someone/n","packages":[{"registryType":"npm","identifier":"n"}]}`, "1:42: packages: describe how to install n"},
 		{"an envFile that is not there", "a.json", `{"servers":{"n":{"command":"a","envFile":"no.env"}}}`, "1:42: servers.n.envFile: cannot be read"},
-		{"nothing", "a.json", "{}", "1:1: there are no servers in it"},
+		{"nothing", "a.json", "{}", "1:1: the file lists no servers"},
 		{"empty", "a.yaml", "", "it is empty"},
-		{"a list", "a.json", "[]", "1:1: a configuration is a mapping"},
-		{"servers is a list", "a.json", `{"servers":[]}`, "1:12: servers: is a list; a mapping"},
-		{"an entry is a text", "a.json", `{"servers":{"n":"x"}}`, "1:17: servers.n: is a text; a mapping is wanted"},
+		{"a list", "a.json", "[]", "1:1: a configuration must be a mapping"},
+		{"servers is a list", "a.json", `{"servers":[]}`, "1:12: servers: is a list, but must be a mapping"},
+		{"an entry is a text", "a.json", `{"servers":{"n":"x"}}`, "1:17: servers.n: is a text, but must be a mapping"},
 		{"neither", "a.json", `{"servers":{"n":{}}}`, "1:17: servers.n: has neither command nor url"},
-		{"both", "a.json", `{"servers":{"n":{"command":"a","url":"tcp://h:1"}}}`, "has a command and a url"},
-		{"twice", "a.json", `{"servers":{"n":{"command":"a"},"n":{"command":"b"}}}`, `1:33: "n" is there twice`},
-		{"twice in two tables", "a.json", `{"servers":{"n":{"command":"a"}},"mcpServers":{"n":{"command":"b"}}}`, "a server of this name already"},
-		{"a wrong url", "a.json", `{"servers":{"n":{"url":"nonsense"}}}`, "is no address"},
-		{"a url of another kind", "a.json", `{"servers":{"n":{"url":"htp://h/"}}}`, "begins with \"htp:\"; it can be http, https"},
-		{"a url that starts something", "a.json", `{"servers":{"n":{"url":"stdio:"}}}`, "leads to a program"},
-		{"args is a text", "a.json", `{"servers":{"n":{"command":"a","args":"b"}}}`, "1:39: servers.n.args: is a text; a list is wanted"},
-		{"a header of two lines", "a.json", `{"servers":{"n":{"url":"http://h/","headers":{"A":"b\nc"}}}}`, "servers.n.headers.A: is no header"},
-		{"type", "a.json", `{"servers":{"n":{"type":"carrier-pigeon","url":"http://h/"}}}`, "is no type of a server"},
-		{"protocol", "a.yaml", "servers:\n  n: {url: 'http://h/', protocol: smtp}\n", "is none of jsonrpc"},
-		{"unknown in ours", "a.yaml", "servers:\n  n:\n    comand: a\n    url: http://h/\n", "3:5: servers.n.comand: is not known here"},
-		{"unknown at the top of ours", "a.yaml", "server:\n  n: 1\nservers: {}\n", "1:1: server: is not known here"},
+		{"both", "a.json", `{"servers":{"n":{"command":"a","url":"tcp://h:1"}}}`, "has both command and url"},
+		{"twice", "a.json", `{"servers":{"n":{"command":"a"},"n":{"command":"b"}}}`, `1:33: duplicate name "n"`},
+		{"twice in two tables", "a.json", `{"servers":{"n":{"command":"a"}},"mcpServers":{"n":{"command":"b"}}}`, "duplicate server name"},
+		{"a wrong url", "a.json", `{"servers":{"n":{"url":"nonsense"}}}`, "is not a valid address"},
+		{"a url of another kind", "a.json", `{"servers":{"n":{"url":"htp://h/"}}}`, "has the scheme \"htp:\"; use http, https"},
+		{"a url that starts something", "a.json", `{"servers":{"n":{"url":"stdio:"}}}`, "is a program"},
+		{"args is a text", "a.json", `{"servers":{"n":{"command":"a","args":"b"}}}`, "1:39: servers.n.args: is a text, but must be a list"},
+		{"a header of two lines", "a.json", `{"servers":{"n":{"url":"http://h/","headers":{"A":"b\nc"}}}}`, "servers.n.headers.A: is not a valid header"},
+		{"type", "a.json", `{"servers":{"n":{"type":"carrier-pigeon","url":"http://h/"}}}`, "is not a server type"},
+		{"protocol", "a.yaml", "servers:\n  n: {url: 'http://h/', protocol: smtp}\n", "must be one of jsonrpc"},
+		{"unknown in ours", "a.yaml", "servers:\n  n:\n    comand: a\n    url: http://h/\n", "3:5: servers.n.comand: unknown member"},
+		{"unknown at the top of ours", "a.yaml", "server:\n  n: 1\nservers: {}\n", "1:1: server: unknown member"},
 		{"anchors", "a.yaml", "servers: &a\n  n: *a\n", "anchors"},
-		{"deep", "a.json", strings.Repeat("[", 100), "nests too deep"},
-		{"long", "a.json", strings.Repeat(" ", 2<<20), "longer than 1 MiB"},
+		{"deep", "a.json", strings.Repeat("[", 100), "nested too deeply"},
+		{"long", "a.json", strings.Repeat(" ", 2<<20), "larger than 1 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := config.Parse(c.file, []byte(c.text), world())
@@ -211,7 +260,8 @@ func TestTheEnvironmentOfAProgramIsClean(t *testing.T) {
 	}
 }
 
-// Each client has its own way to keep secrets out of the file. All of them are followed, and none is shown.
+// TestWaysToNameSecrets checks that the ways in which clients move secrets out of the file all
+// work, and that no secret is shown.
 func TestWaysToNameSecrets(t *testing.T) {
 	o := world("TOKEN", "token-123", "KEY", "key-4567", "PLAIN", "plain")
 	o.ReadFile = func(name string) ([]byte, error) {
@@ -281,7 +331,7 @@ func TestDetect(t *testing.T) {
 	write(`{"theme":"dark"}`, home, ".gemini", "settings.json")
 	write(`{"mcpServers":`, home, ".codeium", "windsurf", "mcp_config.json")
 	write("[mcp_servers.d]\ncommand = 'x'\n", home, ".codex", "config.toml")
-	write("model = 'x'\n", project, ".codex", "config.toml") // nothing for us
+	write("model = 'x'\n", project, ".codex", "config.toml") // no servers
 	found := config.Detect(config.Places{Home: home, Dir: project, OS: "linux"}, world())
 	var got []string
 	for _, f := range found {
@@ -297,7 +347,90 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// The schema says what the reader takes, by the word of somebody else's validator.
+// TestProjects checks the servers per project in ~/.claude.json: those of the innermost project
+// with servers that contains the working directory are read, run in its folder, and hide others
+// with their name.
+func TestProjects(t *testing.T) {
+	home := t.TempDir()
+	inner := filepath.Join(home, "work", "inner")
+	linked := filepath.Join(home, "linked")
+	if err := errors.Join(os.MkdirAll(filepath.Join(inner, "deep", "er"), 0o700), os.MkdirAll(filepath.Join(home, "working"), 0o700), os.Symlink(inner, linked)); err != nil {
+		t.Fatal(err)
+	}
+	followed, err := filepath.EvalSymlinks(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(`{
+  "numStartups": 3,
+  "mcpServers": {"notes": {"command": "mine"}, "all": {"type": "http", "url": "http://h/mcp"}},
+  "projects": {
+    "HOME/work": {"history": [], "mcpServers": {"outer": {"type": "stdio", "command": "./outer"}}},
+    "HOME/work/inner": {"mcpServers": {"notes": {"command": "sh", "args": ["${workspaceFolder}/run"]}, "bad": {"command": 1, "args": 2}}},
+    "HOME/work/inner/deep": {"allowedTools": [], "mcpServers": {}},
+    "HOME/else": {"mcpServers": {"notes": {"command": "else"}}},
+    "relative": {"mcpServers": {"relative": {"command": "x"}}},
+    "HOME/broken": 7
+  }
+}`, "HOME", filepath.ToSlash(followed))
+	if err := os.WriteFile(filepath.Join(home, ".claude.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	of := func(f *config.File) string {
+		var list []string
+		for _, e := range f.Entries {
+			line := e.Name + "=" + filepath.ToSlash(e.Show)
+			if len(e.Command) > 0 {
+				line += " in " + filepath.ToSlash(e.Dir)
+			}
+			list = append(list, line)
+		}
+		return strings.ReplaceAll(strings.ReplaceAll(strings.Join(list, ", "), filepath.ToSlash(followed), "HOME"), filepath.ToSlash(home), "HOME")
+	}
+	const innermost = "notes=sh HOME/work/inner/run in HOME/work/inner, bad=1 in HOME/work/inner, all=http://h/mcp"
+	for dir, want := range map[string]string{
+		filepath.Join(home, "working"):     "notes=mine in HOME, all=http://h/mcp",
+		filepath.Join(home, "work"):        "outer=./outer in HOME/work, notes=mine in HOME, all=http://h/mcp",
+		inner:                              innermost,
+		filepath.Join(inner, "deep", "er"): innermost,
+		linked:                             innermost,
+		filepath.Join(linked, "deep"):      innermost,
+	} {
+		o := world()
+		o.Project = dir
+		f, err := config.Read(filepath.Join(home, ".claude.json"), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := of(f); got != want {
+			t.Errorf("in %s:\n\t%s\nwant\n\t%s", dir, got, want)
+		}
+		for _, p := range f.Problems {
+			if strings.Contains(p.Text, "duplicate") {
+				t.Errorf("in %s: %s", dir, p)
+			}
+		}
+		found := config.Detect(config.Places{Home: home, Dir: dir, OS: "linux"}, world())
+		if len(found) != 1 || found[0].Client != "Claude Code" || of(found[0].File) != want {
+			t.Errorf("in %s: Detect found %+v", dir, found)
+		}
+	}
+
+	// Without servers of its own, the file names the folders that have some; parley.yaml has none.
+	only := `{"projects":{"` + filepath.ToSlash(filepath.Join(followed, "work")) + `":{"mcpServers":{"a":{"command":"x"}}}}}`
+	o := world()
+	o.Project = t.TempDir()
+	if f := config.Parse("c.json", []byte(only), o); len(f.Entries) != 0 || len(f.Problems) != 1 || !strings.Contains(f.Problems[0].Text, "for other folders only, such as") {
+		t.Errorf("%+v", f)
+	}
+	o.Project = filepath.Join(home, "work")
+	if f := config.Parse("parley.yaml", []byte(only), o); len(f.Entries) != 0 || len(f.Problems) == 0 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestSchema checks with an independent validator that the schema accepts the same files as the
+// reader.
 func TestSchema(t *testing.T) {
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(config.Schema)))
 	if err != nil {
@@ -370,4 +503,17 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestEmptyPasswordIsNoSecret checks that an address whose user has an empty password is shown
+// unchanged.
+func TestEmptyPasswordIsNoSecret(t *testing.T) {
+	f := config.Parse("mcp.json", []byte(`{"mcpServers":{"a":{"url":"http://user:@host/"},"b":{"url":"http://host/?token=&api_key=CANARY-1"},
+		"c":{"url":"http://user:CAN%40ARY@host/"},"d":{"command":"x","args":["--token","","--api-key=CANARY-1"]}}}`), nil)
+	for name, want := range map[string]string{"a": "http://user:@host/", "b": "http://host/?token=&api_key=•••", "c": "http://•••@host/", "d": "x --token  --api-key=•••"} {
+		e, ok := f.Find(name)
+		if !ok || e.Show != want || slices.Contains(e.Secrets, "") {
+			t.Errorf("%s is shown as %q with the secrets %q, want %q", name, e.Show, e.Secrets, want)
+		}
+	}
 }

@@ -1,12 +1,18 @@
-// Package config reads the files that say which servers there are: parley.yaml, and what MCP clients and editors have.
+// Package config reads files that list servers: parley.yaml, and the configuration files of MCP
+// clients and editors.
 //
-// The shape is found out from the file: servers below "servers", "mcpServers", "context_servers", "mcp", "mcp_servers" or "agent_servers",
-// or the addresses of a server.json of the MCP registry; in YAML, in TOML, or in JSON with comments and trailing commas. Unknown members of other programs' files are theirs and are ignored; in
-// parley.yaml they are mistakes. What is wrong is a [Problem] with line and column, and the other entries can be used nevertheless.
+// The package detects the format of a file: servers in the member "servers", "mcpServers",
+// "context_servers", "mcp", "mcp_servers" or "agent_servers", or the addresses of a server.json of
+// the MCP registry; in YAML, in TOML, or in JSON with comments and trailing commas. Unknown members
+// are ignored in files of other programs and are errors in parley.yaml. Each error is a [Problem]
+// with line and column, and the other entries remain usable.
 //
-// Values of command, args, env, cwd, url and headers may name variables: ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id} and
-// ${workspaceFolder}; opencode's {env:VAR}, too, in its own table. What ${input:some-id} asks for is taken from PARLEY_INPUT_SOME_ID. $VAR is text. One that is not set and has no default makes its entry unusable and is named: silence here
-// is what people complain of most.
+// Values of command, args, env, cwd, url and headers may contain variables: ${VAR},
+// ${VAR:-default}, ${env:VAR}, ${input:id} and ${workspaceFolder}; in its own table also opencode's
+// {env:VAR}. The value of ${input:some-id} is taken from PARLEY_INPUT_SOME_ID. $VAR is plain text.
+// If a variable is not set and has no default, its entry is unusable and the problem names the
+// variable, because users report silent failures most often.
 //
-// Nothing is ever written, and no program is started.
+// [Wrap] and [Unwrap] edit the text of a file: they put a program such as "parley tap --" in front
+// of the commands, and change nothing else. The package writes no files and starts no programs.
 package config

@@ -14,19 +14,26 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// A node is a value of a file, whatever it is written in, and where it stands.
+// A node is a value of a file in any of the languages, with its position.
 type node struct {
 	kind         kind
 	text         string // of a scalar
 	members      []member
 	items        []*node
 	line, column int
+
+	// Offsets of the value in the text, without a byte order mark; both 0 in YAML.
+	start, end int
+	inline     bool // of a mapping in TOML: {a = 1}
 }
 
 type member struct {
 	name         string
 	line, column int
 	value        *node
+
+	start  int    // offset of the name in the text
+	prefix string // in TOML: the keys and dots in front of the name, such as "notes."
 }
 
 type kind uint8
@@ -42,10 +49,10 @@ const (
 
 var kindNames = [...]string{"nothing", "a text", "a number", "true or false", "a list", "a mapping"}
 
-// maxDepth bounds how deep a file nests.
+// maxDepth is the maximum nesting depth of a file.
 const maxDepth = 64
 
-// get returns a member, nil if there is none.
+// get returns a member, or nil if it is missing.
 func (n *node) get(name string) *node {
 	if n == nil || n.kind != isMap {
 		return nil
@@ -58,24 +65,40 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-var errDeep = errors.New("it nests too deep")
+// parse parses a text. If the node is nil, the text has a problem that makes it unreadable.
+// Otherwise the problems are names that a mapping has twice, of which the first counts.
+func (l language) parse(text []byte) (*node, []Problem) { return parsers[l](text) }
+
+// parseStrictly is like parse and accepts no duplicate names.
+func (l language) parseStrictly(text []byte) (*node, *Problem) {
+	root, problems := parsers[l](text)
+	if len(problems) > 0 {
+		return nil, &problems[0]
+	}
+	return root, nil
+}
+
+var errDeep = errors.New("nested too deeply")
 
 // parseJSON reads JSON with comments and trailing commas.
-func parseJSON(text []byte) (*node, *Problem) {
+func parseJSON(text []byte) (*node, []Problem) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if depth(text) > maxDepth {
-		return nil, &Problem{Text: errDeep.Error()}
+		return nil, []Problem{{Text: errDeep.Error()}}
 	}
 	value, err := hujson.Parse(text)
 	if err != nil {
-		return nil, jsonProblem(err)
+		return nil, []Problem{*jsonProblem(err)}
 	}
 	c := &jsonReader{text: text}
 	n, problem := c.value(&value, 0)
-	return n, problem
+	if problem != nil {
+		return nil, []Problem{*problem}
+	}
+	return n, c.twice
 }
 
-// depth is how deep brackets nest; those in texts count too, which is a bound above.
+// depth returns an upper bound of the nesting depth. It also counts brackets in strings.
 func depth(text []byte) (deepest int) {
 	now := 0
 	for _, b := range text {
@@ -95,19 +118,26 @@ var jsonPlace = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (.*)$`)
 func jsonProblem(err error) *Problem {
 	m := jsonPlace.FindStringSubmatch(err.Error())
 	if m == nil {
-		return &Problem{Text: "no JSON: " + strings.TrimPrefix(err.Error(), "hujson: ")}
+		return &Problem{Text: "not JSON: " + strings.TrimPrefix(err.Error(), "hujson: ")}
 	}
 	line, _ := strconv.Atoi(m[1])   // digits
 	column, _ := strconv.Atoi(m[2]) // likewise
-	return &Problem{Line: line, Column: column, Text: "no JSON: " + m[3]}
+	return &Problem{Line: line, Column: column, Text: "not JSON: " + m[3]}
 }
 
-// A jsonReader makes nodes of what hujson found. Its places are asked for in order, so that lines are counted once.
+// A jsonReader converts the values of hujson to nodes. Positions are requested in order, so that
+// lines are counted once.
 type jsonReader struct {
 	text  []byte
 	at    int
 	line  int
 	start int // of the line
+	twice []Problem
+}
+
+// duplicate returns the problem of a name that a mapping has already.
+func duplicate(m member) Problem {
+	return Problem{Line: m.line, Column: m.column, Text: fmt.Sprintf("duplicate name %q", m.name)}
 }
 
 func (c *jsonReader) place(offset int) (line, column int) {
@@ -124,7 +154,7 @@ func (c *jsonReader) place(offset int) (line, column int) {
 }
 
 func (c *jsonReader) value(v *hujson.Value, depth int) (*node, *Problem) {
-	n := &node{}
+	n := &node{start: v.StartOffset, end: v.EndOffset}
 	n.line, n.column = c.place(v.StartOffset)
 	if depth > maxDepth {
 		return nil, &Problem{Line: n.line, Column: n.column, Text: errDeep.Error()}
@@ -137,12 +167,13 @@ func (c *jsonReader) value(v *hujson.Value, depth int) (*node, *Problem) {
 			m := &x.Members[i]
 			name, ok := m.Name.Value.(hujson.Literal)
 			if !ok {
-				return nil, &Problem{Line: n.line, Column: n.column, Text: "a name is a text"}
+				return nil, &Problem{Line: n.line, Column: n.column, Text: "a name must be a string"}
 			}
-			out := member{name: name.String()}
+			out := member{name: name.String(), start: m.Name.StartOffset}
 			out.line, out.column = c.place(m.Name.StartOffset)
 			if seen[out.name] {
-				return nil, &Problem{Line: out.line, Column: out.column, Text: fmt.Sprintf("%q is there twice", out.name)}
+				c.twice = append(c.twice, duplicate(out))
+				continue
 			}
 			seen[out.name] = true
 			var problem *Problem
@@ -174,23 +205,66 @@ func (c *jsonReader) value(v *hujson.Value, depth int) (*node, *Problem) {
 	return n, nil
 }
 
-// parseYAML reads YAML without anchors, so that a file is as long as it looks.
-func parseYAML(text []byte) (*node, *Problem) {
+// parseYAML parses YAML without anchors, so that the parsed size of a file is proportional to its
+// text.
+func parseYAML(text []byte) (*node, []Problem) {
 	if depth(text) > maxDepth {
-		return nil, &Problem{Text: errDeep.Error()}
+		return nil, []Problem{{Text: errDeep.Error()}}
 	}
-	file, err := parser.ParseBytes(text, 0)
+	if widest(text) > maxMembers {
+		return nil, []Problem{{Text: fmt.Sprintf("a mapping has more than %d members", maxMembers)}}
+	}
+	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, yamlProblem(err)
+		return nil, []Problem{*yamlProblem(err)}
 	}
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
 		}
-		return yamlNode(doc.Body, 0)
+		r := &yamlReader{}
+		n, problem := r.node(doc.Body, 0)
+		if problem != nil {
+			return nil, []Problem{*problem}
+		}
+		return n, r.twice
 	}
 	return &node{}, nil
 }
+
+// maxMembers bounds the members of a mapping in YAML, because the time of the parser grows with
+// their square.
+const maxMembers = 10_000
+
+// widest returns an upper bound of the number of members of one mapping that is not in braces: the
+// lines with the same indentation and none with less between them.
+func widest(text []byte) (most int) {
+	type level struct{ indent, lines int }
+	var levels []level
+	for line := range bytes.Lines(text) {
+		rest := bytes.TrimLeft(line, " ")
+		if len(bytes.TrimSpace(rest)) == 0 || rest[0] == '#' {
+			continue
+		}
+		indent := len(line) - len(rest)
+		for len(levels) > 0 && levels[len(levels)-1].indent > indent {
+			levels = levels[:len(levels)-1]
+		}
+		if len(levels) == 0 || levels[len(levels)-1].indent < indent {
+			levels = append(levels, level{indent: indent})
+		}
+		top := &levels[len(levels)-1]
+		if rest[0] == '-' { // an element of a list, which begins new mappings
+			continue
+		}
+		top.lines++
+		most = max(most, top.lines)
+	}
+	return most
+}
+
+// A yamlReader converts the syntax tree of YAML to nodes.
+type yamlReader struct{ twice []Problem }
 
 var yamlPlace = regexp.MustCompile(`^\[(\d+):(\d+)\] ([^\n]*)`)
 
@@ -198,11 +272,11 @@ func yamlProblem(err error) *Problem {
 	m := yamlPlace.FindStringSubmatch(err.Error())
 	if m == nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		return &Problem{Text: "no YAML: " + first}
+		return &Problem{Text: "not YAML: " + first}
 	}
 	line, _ := strconv.Atoi(m[1])   // digits
 	column, _ := strconv.Atoi(m[2]) // likewise
-	return &Problem{Line: line, Column: column, Text: "no YAML: " + m[3]}
+	return &Problem{Line: line, Column: column, Text: "not YAML: " + m[3]}
 }
 
 func placeOf(t *token.Token) (line, column int) {
@@ -212,7 +286,7 @@ func placeOf(t *token.Token) (line, column int) {
 	return t.Position.Line, t.Position.Column
 }
 
-func yamlNode(x ast.Node, depth int) (*node, *Problem) {
+func (r *yamlReader) node(x ast.Node, depth int) (*node, *Problem) {
 	n := &node{}
 	n.line, n.column = placeOf(x.GetToken())
 	if depth > maxDepth {
@@ -220,13 +294,13 @@ func yamlNode(x ast.Node, depth int) (*node, *Problem) {
 	}
 	switch x := x.(type) {
 	case *ast.MappingNode:
-		return n, n.addMembers(x.Values, depth)
+		return n, r.members(n, x.Values, depth)
 	case *ast.MappingValueNode:
-		return n, n.addMembers([]*ast.MappingValueNode{x}, depth)
+		return n, r.members(n, []*ast.MappingValueNode{x}, depth)
 	case *ast.SequenceNode:
 		n.kind = isList
 		for _, v := range x.Values {
-			item, problem := yamlNode(v, depth+1)
+			item, problem := r.node(v, depth+1)
 			if problem != nil {
 				return nil, problem
 			}
@@ -244,12 +318,13 @@ func yamlNode(x ast.Node, depth int) (*node, *Problem) {
 		n.kind, n.text = isBool, strconv.FormatBool(x.Value)
 	case *ast.NullNode:
 	default:
-		return nil, &Problem{Line: n.line, Column: n.column, Text: "anchors, aliases and tags are not taken"}
+		return nil, &Problem{Line: n.line, Column: n.column, Text: "anchors, aliases and tags are not supported"}
 	}
 	return n, nil
 }
 
-func (n *node) addMembers(values []*ast.MappingValueNode, depth int) *Problem {
+// members adds the members of a mapping.
+func (r *yamlReader) members(n *node, values []*ast.MappingValueNode, depth int) *Problem {
 	n.kind = isMap
 	seen := make(map[string]bool)
 	for _, v := range values {
@@ -257,18 +332,28 @@ func (n *node) addMembers(values []*ast.MappingValueNode, depth int) *Problem {
 		m.line, m.column = placeOf(v.Key.GetToken())
 		key, ok := v.Key.(ast.ScalarNode)
 		if !ok {
-			return &Problem{Line: m.line, Column: m.column, Text: "a name is a text"}
+			return &Problem{Line: m.line, Column: m.column, Text: "a name must be a string"}
 		}
 		m.name = fmt.Sprint(key.GetValue())
 		if seen[m.name] {
-			return &Problem{Line: m.line, Column: m.column, Text: fmt.Sprintf("%q is there twice", m.name)}
+			r.twice = append(r.twice, duplicate(m))
+			continue
 		}
 		seen[m.name] = true
+		if len(n.members) == 0 && n.inBlock(values) {
+			n.line, n.column = m.line, m.column // the syntax tree has the place of the first colon
+		}
 		var problem *Problem
-		if m.value, problem = yamlNode(v.Value, depth+1); problem != nil {
+		if m.value, problem = r.node(v.Value, depth+1); problem != nil {
 			return problem
 		}
 		n.members = append(n.members, m)
 	}
 	return nil
+}
+
+// inBlock reports whether a mapping is written without braces.
+func (n *node) inBlock(values []*ast.MappingValueNode) bool {
+	line, column := placeOf(values[0].GetToken())
+	return n.line == line && n.column == column
 }

@@ -10,128 +10,145 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/report"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// AgentOptions say what an [Agent] does. All functions are called on many goroutines at once. What one returns goes out: a
-// [*jsonrpc.Error] as it is, any other error as "Internal error", and whole to Report.
+// AgentOptions configures an [Agent]. All functions are called concurrently from many goroutines.
+// An error that one returns is sent to the client: a [*jsonrpc.Error] unchanged, any other error as
+// "Internal error", with its details passed to Report.
 type AgentOptions struct {
-	// Prompt does one turn. ctx ends, with ErrTurnCancelled as its cause, when the client cancels the turn; whatever Prompt then returns, the
-	// answer is Cancelled. An empty reason means EndTurn. Nil: every prompt is answered EndTurn.
+	// Prompt executes one turn. If the client cancels the turn, ctx is canceled with
+	// ErrTurnCancelled as its cause, and the response is Cancelled, whatever Prompt returns. An
+	// empty reason means EndTurn. If nil, the response to every prompt is EndTurn.
 	Prompt func(ctx context.Context, t *Turn) (StopReason, error)
 
-	// NewSession is asked for each new session. It may return nil, or a result with its own SessionID. Nil: there is
-	// nothing to say. [Session.After] is how it tells the client more.
+	// NewSession is called for each new session. It may return nil, or a result with its own
+	// SessionID. If NewSession is nil, the result has only an id. Use [Session.After] to send
+	// updates after the response.
 	NewSession func(ctx context.Context, s *Session, p *NewSessionParams) (*NewSessionResult, error)
 
-	// LoadSession tells again what was said, by s.Update, and then returns. ResumeSession goes on without. Nil: not offered.
+	// LoadSession sends the past messages of a session with s.Update, and then returns.
+	// ResumeSession continues a session without them. If nil, the method is not supported.
 	LoadSession   func(ctx context.Context, s *Session, p *LoadSessionParams) (*LoadSessionResult, error)
 	ResumeSession func(ctx context.Context, s *Session, p *LoadSessionParams) (*LoadSessionResult, error)
 
-	// CloseSession frees what a session holds; its turn was cancelled and has ended. DeleteSession and ListSessions are about those that can be loaded.
-	// Nil: not offered, except that a client can always close.
+	// CloseSession releases the resources of a session, after its turn was cancelled and has ended.
+	// DeleteSession and ListSessions apply to stored sessions. If nil, the method is not supported,
+	// except that a client can always close a session.
 	CloseSession  func(ctx context.Context, s *Session) error
 	DeleteSession func(ctx context.Context, e *Editor, sessionID string) error
 	ListSessions  func(ctx context.Context, e *Editor, p *ListSessionsParams) (*ListSessionsResult, error)
 
-	// Ended is called once for each session that is over: closed, deleted, or its connection gone, whose turn has ended by then. Nil: nothing.
+	// Ended is called once for each session that is over: closed, deleted, or its connection
+	// closed. Its turn has ended by then. It may be nil.
 	Ended func(sessionID string)
 
-	// SetMode and SetConfigOption get what the user chose. Nil: there are no modes, no options.
+	// SetMode and SetConfigOption are called with the user's choice. If nil, there are no modes or
+	// no options.
 	SetMode         func(ctx context.Context, s *Session, modeID string) error
 	SetConfigOption func(ctx context.Context, s *Session, p *SetConfigOptionParams) (*SetConfigOptionResult, error)
 
-	// Authenticate logs in by one of AuthMethods. A NewSession that needs it returns ErrAuthRequired. Logout may be nil.
+	// Authenticate logs in with one of AuthMethods. If a login is required, NewSession returns
+	// ErrAuthRequired. Logout may be nil.
 	AuthMethods  []AuthMethod
 	Authenticate func(ctx context.Context, e *Editor, methodID string) error
 	Logout       func(ctx context.Context, e *Editor) error
 
-	// Extension answers requests and hears notifications whose method begins with an underscore. Nil: "Method not found".
+	// Extension handles requests and notifications whose method begins with an underscore. If nil,
+	// the response is "Method not found".
 	Extension func(ctx context.Context, e *Editor, req *jsonrpc.Request) (any, error)
 
-	// What the agent takes beside text and links, beside MCP servers on stdio, and beside one directory.
+	// What the agent supports besides text and links, MCP servers on stdio, and one directory.
 	Prompts               PromptCapabilities
 	MCP                   MCPCapabilities
 	AdditionalDirectories bool
 
-	// Capabilities, when not nil, gets the capabilities before they go out, to add what the fields above cannot say.
+	// Capabilities, if not nil, is called with the capabilities before they are sent, to add what
+	// the other fields cannot express.
 	Capabilities func(*AgentCapabilities)
 
-	// Meta goes into the answer to initialize.
+	// Meta is sent in the response to initialize.
 	Meta Meta
 
-	// MaxSessions bounds the sessions of one connection. Zero means 1,000. One more is answered -31001.
+	// MaxSessions bounds the sessions of one connection. If zero, it is 1,000. Further sessions get
+	// a -31001 error.
 	MaxSessions int
 
-	// Limits of each conversation. A turn has no deadline.
+	// Limits bounds each conversation. A turn has no deadline.
 	Limits jsonrpc.Limits
 
-	// Report gets what must not go out, as [jsonrpc.Answerer.Report] does. Nil drops it.
+	// Report gets what must not go out, as [jsonrpc.Answerer.Report] does. If nil, slog's default
+	// logger gets it, as one escaped line each.
 	Report func(what string, err error)
 }
 
-// An Agent answers editors. It is safe for concurrent use; each connection has sessions of its own.
+// An Agent serves editors. It is safe for concurrent use. Each connection has its own sessions.
 type Agent struct {
 	info Implementation
 	opts AgentOptions
 }
 
-// NewAgent makes an agent. It starts nothing.
+// NewAgent returns an agent. It starts nothing.
 func NewAgent(info Implementation, o *AgentOptions) *Agent {
 	if o == nil {
 		o = &AgentOptions{}
 	}
 	a := &Agent{info: info, opts: *o}
+	a.opts.Report = report.Or(a.opts.Report, "editor")
 	if a.opts.MaxSessions <= 0 {
 		a.opts.MaxSessions = 1000
 	}
 	return a
 }
 
-// grace is how long what runs may finish when the client has said its last; turns are told to end at once.
-const grace = 5 * time.Second
+// drainTime is how long running requests may take to finish after the client has sent its last
+// byte. The contexts of turns are canceled at once.
+const drainTime = 5 * time.Second
 
-// Serve answers one client over t until it hangs up or ctx ends, and waits for the turns that run, whose contexts end then.
+// Serve serves one client over t until it disconnects or ctx is canceled. Then it cancels the
+// contexts of running turns and waits for them.
 func (a *Agent) Serve(ctx context.Context, t jsonrpc.Transport) error {
 	s := &side{agent: a, sessions: map[string]*session{}, announced: map[jsonrpc.ID]*turn{}}
 	conn := jsonrpc.NewConn(&door{t, s})
 	s.conn = conn
 	conn.Handler, conn.Mode, conn.Cancellation = s, AgentMode, Cancellation
-	conn.NoBatch, conn.Open = true, openForAgent // no batches in this protocol
-	conn.Grace = grace
+	conn.NoBatch, conn.Open = true, openForAgent // the protocol has no batches
+	conn.Grace = drainTime
 	conn.Limits, conn.Report = a.opts.Limits, a.opts.Report
 	err := conn.Serve(ctx)
-	s.over()
+	s.endSessions()
 	return err
 }
 
-// A side is the agent's end of one connection.
+// A side is the agent's side of one connection.
 type side struct {
 	agent *Agent
 	conn  *jsonrpc.Conn
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	client    *InitializeParams
 	sessions  map[string]*session
-	announced map[jsonrpc.ID]*turn // prompts that were read, and whose handlers have not begun
+	announced map[jsonrpc.ID]*turn // received prompts whose handlers have not begun
 }
 
-// A session is what is known of a conversation.
+// A session is the agent's state of a conversation.
 type session struct {
 	id, cwd string
-	turn    *turn // that runs; nil for none
+	turn    *turn // the running turn, or nil
 }
 
-// A turn is a prompt that was read and is not answered.
+// A turn is a received prompt whose response has not been sent.
 type turn struct {
 	session   string
 	cancel    context.CancelCauseFunc // nil until it runs
 	cancelled bool
-	over      chan struct{} // closed when it ran and its answer is on its way
+	over      chan struct{} // closed when it has run and its response is queued
 }
 
-// A door sees each payload before anybody else does. It notes the prompts, so that a cancel, which overtakes, meets the
-// turn that stood before it on the wire even when that has not begun, and never the next one.
+// A door inspects each payload before it is handled. It records the prompts, because a cancel
+// overtakes them: the cancel must apply to the turn before it on the wire, even if that turn has
+// not begun, and never to the next one.
 type door struct {
 	jsonrpc.Transport
 	side *side
@@ -149,10 +166,10 @@ func (d *door) Read() ([]byte, bool, error) {
 	return payload, more, err
 }
 
-// Handle finds the method.
+// Handle calls the handler of the method.
 func (s *side) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	if len(req.Params) > 0 && req.Params[0] != '{' {
-		return nil, invalidParams("params are an object")
+		return nil, invalidParams("params must be an object")
 	}
 	e := &Editor{side: s, peer: req.Peer()}
 	if isExtension(req.Method) {
@@ -198,7 +215,7 @@ func (s *side) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	return nil, jsonrpc.ErrMethodNotFound
 }
 
-// decode reads the params of a method, of which none may be absent.
+// decode decodes the params of a method. Missing params are treated as an empty object.
 func decode(req *jsonrpc.Request, v any) error {
 	params := req.Params
 	if params == nil {
@@ -210,7 +227,8 @@ func decode(req *jsonrpc.Request, v any) error {
 	return nil
 }
 
-// initialize agrees on the version (Agent Client Protocol v1, Initialization): the one that the client wants, or the newest of ours.
+// initialize negotiates the version (Agent Client Protocol v1, Initialization): the client's
+// version if supported, or else our newest.
 func (s *side) initialize(req *jsonrpc.Request) (any, error) {
 	in := InitializeParams{ProtocolVersion: -1}
 	if err := decode(req, &in); err != nil {
@@ -268,8 +286,8 @@ func (s *side) authenticate(ctx context.Context, e *Editor, req *jsonrpc.Request
 	return nil, invalidParams("unknown methodId")
 }
 
-// open makes room for a session, and returns it.
-func (s *side) open(id, cwd string) (*session, error) {
+// openSession adds a session, and returns it.
+func (s *side) openSession(id, cwd string) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := s.sessions[id]; n != nil {
@@ -284,7 +302,7 @@ func (s *side) open(id, cwd string) (*session, error) {
 	return n, nil
 }
 
-func (s *side) forget(id string) {
+func (s *side) forgetSession(id string) {
 	s.mu.Lock()
 	_, known := s.sessions[id]
 	delete(s.sessions, id)
@@ -294,17 +312,17 @@ func (s *side) forget(id string) {
 	}
 }
 
-// over ends all sessions with their connection.
-func (s *side) over() {
+// endSessions ends all sessions when their connection closes.
+func (s *side) endSessions() {
 	s.mu.Lock()
 	ids := slices.Sorted(maps.Keys(s.sessions))
 	s.mu.Unlock()
 	for _, id := range ids {
-		s.forget(id)
+		s.forgetSession(id)
 	}
 }
 
-// view makes what a handler sees of a session.
+// view returns the Session that is passed to a handler.
 func (s *side) view(e *Editor, n *session, req *jsonrpc.Request) *Session {
 	return &Session{Editor: e, ID: n.id, CWD: n.cwd, req: req}
 }
@@ -317,7 +335,7 @@ func (s *side) newSession(ctx context.Context, e *Editor, req *jsonrpc.Request) 
 	if in.CWD == "" {
 		return nil, invalidParams("cwd is missing")
 	}
-	n, err := s.open(newID(), in.CWD)
+	n, err := s.openSession(newID(), in.CWD)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +344,7 @@ func (s *side) newSession(ctx context.Context, e *Editor, req *jsonrpc.Request) 
 	if f := s.agent.opts.NewSession; f != nil {
 		given, err := f(ctx, view, &in)
 		if err != nil {
-			s.forget(n.id)
+			s.forgetSession(n.id)
 			return nil, err
 		}
 		if given != nil {
@@ -356,15 +374,15 @@ func (s *side) loadSession(ctx context.Context, e *Editor, req *jsonrpc.Request,
 	if in.SessionID == "" || in.CWD == "" {
 		return nil, invalidParams("sessionId and cwd are required")
 	}
-	_, known := s.find(in.SessionID)
-	n, err := s.open(in.SessionID, in.CWD)
+	_, known := s.findSession(in.SessionID)
+	n, err := s.openSession(in.SessionID, in.CWD)
 	if err != nil {
 		return nil, err
 	}
 	out, err := f(ctx, s.view(e, n, req), &in)
 	switch {
 	case err != nil && !known:
-		s.forget(n.id)
+		s.forgetSession(n.id)
 		return nil, err
 	case err != nil:
 		return nil, err
@@ -374,7 +392,7 @@ func (s *side) loadSession(ctx context.Context, e *Editor, req *jsonrpc.Request,
 	return out, nil
 }
 
-func (s *side) find(id string) (*session, bool) {
+func (s *side) findSession(id string) (*session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, ok := s.sessions[id]
@@ -386,18 +404,18 @@ func (s *side) closeSession(ctx context.Context, e *Editor, req *jsonrpc.Request
 	if err := decode(req, &in); err != nil {
 		return nil, err
 	}
-	n, ok := s.find(in.SessionID)
+	n, ok := s.findSession(in.SessionID)
 	if !ok {
 		return nil, noSession(in.SessionID)
 	}
-	if t := s.stop(n.id); t != nil {
+	if t := s.stopTurn(n.id); t != nil {
 		select {
 		case <-t.over:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	s.forget(n.id)
+	s.forgetSession(n.id)
 	if f := s.agent.opts.CloseSession; f != nil {
 		if err := f(ctx, s.view(e, n, req)); err != nil {
 			return nil, err
@@ -418,8 +436,8 @@ func (s *side) deleteSession(ctx context.Context, e *Editor, req *jsonrpc.Reques
 	if err := f(ctx, e, in.SessionID); err != nil {
 		return nil, err
 	}
-	s.stop(in.SessionID)
-	s.forget(in.SessionID)
+	s.stopTurn(in.SessionID)
+	s.forgetSession(in.SessionID)
 	return empty, nil
 }
 
@@ -439,7 +457,7 @@ func (s *side) listSessions(ctx context.Context, e *Editor, req *jsonrpc.Request
 	return out, err
 }
 
-// choose answers session/set_mode and session/set_config_option.
+// choose handles session/set_mode and session/set_config_option.
 func (s *side) choose(ctx context.Context, e *Editor, req *jsonrpc.Request) (any, error) {
 	var in struct {
 		SetConfigOptionParams
@@ -448,7 +466,7 @@ func (s *side) choose(ctx context.Context, e *Editor, req *jsonrpc.Request) (any
 	if err := decode(req, &in); err != nil {
 		return nil, err
 	}
-	n, ok := s.find(in.SessionID)
+	n, ok := s.findSession(in.SessionID)
 	o := &s.agent.opts
 	switch {
 	case req.Method == MethodSetMode && o.SetMode == nil, req.Method == MethodSetConfigOption && o.SetConfigOption == nil:
@@ -470,5 +488,5 @@ func (s *side) choose(ctx context.Context, e *Editor, req *jsonrpc.Request) (any
 	return out, err
 }
 
-// newID makes the id of a session: 130 random bits.
+// newID returns a new session id with 130 random bits.
 func newID() string { return fmt.Sprintf("sess-%s", rand.Text()) }

@@ -17,7 +17,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// A script is an agent's other end, message by message.
+// A script is the peer of an agent, message by message.
 type script struct {
 	t    testing.TB
 	in   *inproc.Transport
@@ -52,7 +52,7 @@ func (s *script) feed(text string) {
 	}
 }
 
-// await reads until an answer with this id has come.
+// await reads until a response with this id has arrived.
 func (s *script) await(id string) {
 	for line := range s.out {
 		if strings.Contains(line, `"id":`+id) {
@@ -72,7 +72,7 @@ const hello = `
 < {"jsonrpc":"2.0","result":{"protocolVersion":1,"agentCapabilities":{"loadSession":false,"promptCapabilities":{"image":false,"audio":false,"embeddedContext":false},"mcpCapabilities":{"http":false,"sse":false},"sessionCapabilities":{"close":{}}},"authMethods":[],"agentInfo":{"name":"agent","version":"1"}},"id":0}
 `
 
-// fixed is an agent whose sessions have a name that can be written down.
+// fixed returns options of an agent whose session ids are predictable.
 func fixed(o *editor.AgentOptions) *editor.AgentOptions {
 	o.NewSession = func(context.Context, *editor.Session, *editor.NewSessionParams) (*editor.NewSessionResult, error) {
 		return &editor.NewSessionResult{SessionID: "s"}, nil
@@ -80,7 +80,7 @@ func fixed(o *editor.AgentOptions) *editor.AgentOptions {
 	return o
 }
 
-// What goes over the wire, with the bytes of both sides.
+// TestWire checks the bytes of both sides.
 func TestWire(t *testing.T) {
 	begun := hello + `
 > {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}
@@ -123,7 +123,7 @@ func TestWire(t *testing.T) {
 > {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"wait"}]}}
 < {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"waiting"}}}}
 > {"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: the session has a turn that is not over"},"id":3}`},
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: the session already has a turn"},"id":3}`},
 		{"a prompt whose method is written with an escape", begun + `
 > {"jsonrpc":"2.0","id":2,"method":"session\/prompt","params":{"sessionId":"s","prompt":[]}}
 < {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"you said "}}}}
@@ -146,7 +146,7 @@ func TestWire(t *testing.T) {
 > {"jsonrpc":"2.0","id":3,"method":"session/new","params":{"mcpServers":[]}}
 < {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: cwd is missing"},"id":3}
 > {"jsonrpc":"2.0","id":4,"method":"session/prompt","params":["s"]}
-< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: params are an object"},"id":4}
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: params must be an object"},"id":4}
 > {"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s","prompt":"hi"}}
 < {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: session/prompt is malformed"},"id":5}
 > {"jsonrpc":"2.0","id":6,"method":"session/prompt","params":{"sessionId":"s","sessionId":"s","prompt":[]}}
@@ -197,7 +197,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// After a panic the session can go on.
+// TestPanicEndsTheTurn checks that the session remains usable after a panic.
 func TestPanicEndsTheTurn(t *testing.T) {
 	c := pair(t, prompting(func(_ context.Context, t *editor.Turn) (editor.StopReason, error) {
 		if t.Text() == "panic" {
@@ -214,7 +214,8 @@ func TestPanicEndsTheTurn(t *testing.T) {
 	}
 }
 
-// A cancel that is sent right behind a prompt always meets it, and never the next one.
+// TestCancelRightBehindThePrompt checks that a cancel that directly follows a prompt always applies
+// to it, and never to the next one.
 func TestCancelRightBehindThePrompt(t *testing.T) {
 	var runs atomic.Int32
 	w := dialWire(t, fixed(prompting(func(ctx context.Context, t *editor.Turn) (editor.StopReason, error) {
@@ -229,7 +230,7 @@ func TestCancelRightBehindThePrompt(t *testing.T) {
 > {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}
 < {"jsonrpc":"2.0","result":{"sessionId":"s"},"id":1}`)
 	for i := range 200 {
-		// In one write, so that all three may be read at once.
+		// One write, so that all three messages may be read at once.
 		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"wait"}]}}
 {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`, 10+i))
 		w.want(fmt.Sprintf(`{"jsonrpc":"2.0","result":{"stopReason":"cancelled"},"id":%d}`, 10+i))
@@ -242,7 +243,7 @@ func TestCancelRightBehindThePrompt(t *testing.T) {
 	}
 }
 
-// The answer that names a session leaves before what is told about it.
+// TestAfterTheAnswer checks that the response with a session's id is sent before updates about it.
 func TestAfterTheAnswer(t *testing.T) {
 	o := fixed(&editor.AgentOptions{})
 	begin := o.NewSession
@@ -260,7 +261,8 @@ func TestAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// A client hands an update over only when the answer that names its session has come.
+// TestUpdatesOfANewSessionWait checks that a client delivers an update only after the response with
+// the id of its session.
 func TestUpdatesOfANewSessionWait(t *testing.T) {
 	told := make(chan string, 1000)
 	var c *editor.Client
@@ -282,7 +284,8 @@ func TestUpdatesOfANewSessionWait(t *testing.T) {
 	}
 }
 
-// All updates of a turn were taken when Prompt returns, and what the agent asks comes behind the updates that stood before it.
+// TestOrder checks that all updates of a turn were delivered when Prompt returns, and that requests
+// of the agent are handled after the updates before them.
 func TestOrder(t *testing.T) {
 	var mu sync.Mutex
 	var log []string
@@ -329,7 +332,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Everything that an agent can ask for, refused where the client does not offer it.
+// TestNothingIsAskedThatIsNotOffered checks that each request of an agent fails if the client does
+// not support it.
 func TestNothingIsAskedThatIsNotOffered(t *testing.T) {
 	c := pair(t, prompting(func(ctx context.Context, turn *editor.Turn) (editor.StopReason, error) {
 		_, read := turn.ReadTextFile(ctx, "/a", 0, 0)

@@ -19,12 +19,13 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// When the turn is cancelled, a question that waits for the user is answered "cancelled".
+// TestCancelAnswersPermissions checks that a pending permission request gets the outcome
+// "cancelled" when the turn is cancelled.
 func TestCancelAnswersPermissions(t *testing.T) {
 	asked := make(chan struct{})
 	got := make(chan string, 1)
 	c := pair(t, prompting(func(ctx context.Context, turn *editor.Turn) (editor.StopReason, error) {
-		// An agent that does not look at its context.
+		// An agent that ignores its context.
 		r, err := turn.RequestPermission(context.WithoutCancel(ctx), editor.ToolCall{ID: "t"}, editor.PermissionOption{ID: "y", Name: "Yes", Kind: editor.AllowOnce})
 		if err != nil {
 			return "", err
@@ -50,7 +51,8 @@ func TestCancelAnswersPermissions(t *testing.T) {
 	}
 }
 
-// Who does not want more updates gets an error, and the turn is cancelled.
+// TestRefusedUpdateCancels checks that an error from on is returned, and that the turn is
+// cancelled.
 func TestRefusedUpdateCancels(t *testing.T) {
 	cause := make(chan error, 1)
 	c := pair(t, prompting(func(ctx context.Context, turn *editor.Turn) (editor.StopReason, error) {
@@ -66,7 +68,8 @@ func TestRefusedUpdateCancels(t *testing.T) {
 	}
 }
 
-// An agent that does not react to a cancel is waited for, but not for ever.
+// TestCancelWait checks that the client waits for an agent that ignores a cancel, but not
+// indefinitely.
 func TestCancelWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := inproc.Pipe(nil)
@@ -117,7 +120,8 @@ func TestBusy(t *testing.T) {
 	first.Wait()
 }
 
-// Fifty sessions stream at once on one connection: every update in order, each to its own caller.
+// TestManySessions streams fifty sessions at once on one connection: each caller receives its own
+// updates, all of them and in order.
 func TestManySessions(t *testing.T) {
 	c := pair(t, prompting(func(ctx context.Context, turn *editor.Turn) (editor.StopReason, error) {
 		for i := range 50 {
@@ -180,7 +184,8 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
-// What was asked before the client hung up is answered, but a turn ends at once.
+// TestEndOfInput checks that requests sent before the client disconnected get a response, but that
+// a turn ends at once.
 func TestEndOfInput(t *testing.T) {
 	cause := make(chan error, 1)
 	begun := make(chan struct{})
@@ -215,7 +220,7 @@ func TestEndOfInput(t *testing.T) {
 	}
 }
 
-// A oneWay is a transport whose input ends before its output does, as a pipe's may.
+// A oneWay is a transport whose input ends before its output, as is possible with pipes.
 type oneWay struct {
 	in   <-chan string
 	out  chan<- string

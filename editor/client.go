@@ -8,52 +8,63 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ClientOptions say what a [Client] does for agents. The zero value is a client without files and terminals that grants nothing. All
-// functions are called on many goroutines at once, but for one session not before all updates that came earlier were handed over.
+// ClientOptions configures what a [Client] offers to agents. The zero value is a client without
+// files and terminals that grants no permissions. All functions are called concurrently from many
+// goroutines. For one session, they are called only after all earlier updates were delivered.
 type ClientOptions struct {
-	// Permission asks the user. ctx ends when the turn is cancelled; the answer is then OutcomeCancelled, whatever it returns. Nil: the first option
-	// that rejects is chosen, and OutcomeCancelled if there is none.
+	// Permission asks the user for permission. ctx is canceled when the turn is cancelled; the
+	// response is then OutcomeCancelled, whatever Permission returns. If nil, the first rejecting
+	// option is selected; if there is no such option, the outcome is OutcomeCancelled.
 	Permission func(ctx context.Context, p *PermissionParams) (*PermissionResult, error)
 
-	// ReadTextFile and WriteTextFile are the editor's files. An error that wraps fs.ErrNotExist is answered "Resource not found". Nil: not offered.
+	// ReadTextFile and WriteTextFile access the editor's files. An error that wraps fs.ErrNotExist
+	// is sent as "Resource not found". If nil, the method is not supported.
 	ReadTextFile  func(ctx context.Context, p *ReadTextFileParams) (string, error)
 	WriteTextFile func(ctx context.Context, p *WriteTextFileParams) error
 
-	// Terminals run commands. Nil: not offered.
+	// Terminals runs commands. If nil, terminals are not supported.
 	Terminals Terminals
 
-	// Elicit asks the user. ElicitURL says that it takes the mode ElicitURL too. Nil: not offered.
+	// Elicit asks the user for input. ElicitURL reports that it supports the mode ElicitURL too. If
+	// nil, elicitation is not supported.
 	Elicit            func(ctx context.Context, p *ElicitParams) (*ElicitResult, error)
 	ElicitURL         bool
 	OnElicitationDone func(id string)
 
-	// OnUpdate gets the updates that no call of this client takes: those between turns, and all of a turn whose Prompt has none to give
-	// them to. It gets one after the other, in the order they came; while it runs no notification is handled. Nil drops them.
+	// OnUpdate is called with the updates that no call of this client receives: those between
+	// turns, and all updates of a turn whose Prompt has no on function. Calls are sequential, in
+	// the order of arrival; no other notification is handled meanwhile. If nil, the updates are
+	// dropped.
 	OnUpdate func(*UpdateParams)
 
-	// Extension answers requests and hears notifications whose method begins with an underscore. Nil: "Method not found".
+	// Extension handles requests and notifications whose method begins with an underscore. If nil,
+	// the response is "Method not found".
 	Extension func(ctx context.Context, req *jsonrpc.Request) (any, error)
 
-	// Capabilities, when not nil, gets the capabilities before they go out, to add what the fields above cannot say.
+	// Capabilities, if not nil, is called with the capabilities before they are sent, to add what
+	// the other fields cannot express.
 	Capabilities func(*ClientCapabilities)
 
-	// Meta goes into initialize.
+	// Meta is sent in initialize.
 	Meta Meta
 
-	// CancelWait is how long Prompt waits for the agent's answer after its context has ended. Zero means 5 s.
+	// CancelWait is how long Prompt waits for the agent's response after its context is canceled.
+	// If zero, it is 5 s.
 	CancelWait time.Duration
 
-	// Limits of the conversation. Events, which bounds the updates that wait for a slow receiver, is 65,536 when zero.
+	// Limits of the conversation. If zero, Events, which bounds the updates that wait for a slow
+	// receiver, is 65,536.
 	Limits jsonrpc.Limits
 
-	// Report gets what nobody else hears, as [jsonrpc.Answerer.Report] does. Nil drops it.
+	// Report gets errors that no caller gets, as [jsonrpc.Answerer.Report] does.
 	Report func(what string, err error)
 }
 
-// Terminals run commands for agents. All methods may be called at the same time.
+// Terminals runs commands for agents. All methods must be safe for concurrent use.
 type Terminals interface {
 	Create(ctx context.Context, p *CreateTerminalParams) (*CreateTerminalResult, error)
 	Output(ctx context.Context, p *TerminalParams) (*TerminalOutputResult, error)
@@ -62,7 +73,7 @@ type Terminals interface {
 	Release(ctx context.Context, p *TerminalParams) error
 }
 
-// A Client talks to one agent. It is safe for concurrent use.
+// A Client is connected to one agent. It is safe for concurrent use.
 type Client struct {
 	opts    ClientOptions
 	conn    *jsonrpc.Conn
@@ -70,26 +81,29 @@ type Client struct {
 	ids     atomic.Int64
 	serving sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	sessions map[string]*conversation
-	early    map[string]int // updates by session that were read and not counted, and which the Handler has not had yet
-	opening  int            // calls that will name a new session
-	opened   chan struct{}  // closed and replaced when one of those is over
+	// early counts, per session, the updates that were read but not counted, and that have not been
+	// handled yet.
+	early   map[string]int
+	opening int           // calls in progress that return a new session
+	opened  chan struct{} // closed and replaced when one of these calls returns
 }
 
-// A conversation is what a client keeps of a session: which of its calls takes the updates, and how many it has taken.
+// A conversation is the client's state of a session: which call receives the updates, and how many
+// it has received.
 type conversation struct {
-	id        jsonrpc.ID // of that call; zero for none
-	seen      int        // updates for it that were read
-	taken     int        // of those, how many were handed over
+	id        jsonrpc.ID // of that call, or zero
+	seen      int        // updates for the call that were read
+	taken     int        // of these, those that were delivered
 	news      chan struct{}
-	cancelled chan struct{} // closed when the turn was cancelled; nil for no turn
+	cancelled chan struct{} // closed when the turn is cancelled; nil if there is no turn
 }
 
-// maxEvents is how many updates may wait for whoever takes them.
+// maxEvents bounds the updates that wait for their receiver.
 const maxEvents = 65_536
 
-// Connect opens a conversation on t, which it owns from then on. [Client.Close] ends it.
+// Connect opens a conversation on t, which the client owns from then on. [Client.Close] closes it.
 func Connect(ctx context.Context, t jsonrpc.Transport, info Implementation, o *ClientOptions) (*Client, error) {
 	if o == nil {
 		o = &ClientOptions{}
@@ -105,7 +119,8 @@ func Connect(ctx context.Context, t jsonrpc.Transport, info Implementation, o *C
 	if conn.Limits.Events == 0 {
 		conn.Limits.Events = maxEvents
 	}
-	c.serving.Go(func() { _ = conn.Serve(context.WithoutCancel(ctx)) }) // its cause shows in every call
+	// every call returns its cause
+	c.serving.Go(func() { _ = conn.Serve(context.WithoutCancel(ctx)) })
 	params := InitializeParams{ProtocolVersion: Version, ClientCapabilities: c.capabilities(), ClientInfo: &info, Meta: c.opts.Meta}
 	err := c.Call(ctx, MethodInitialize, &params, &c.agent)
 	switch {
@@ -119,7 +134,7 @@ func Connect(ctx context.Context, t jsonrpc.Transport, info Implementation, o *C
 	return nil, errors.Join(err, c.Close())
 }
 
-// capabilities are what the client says of itself.
+// capabilities returns the client's capabilities.
 func (c *Client) capabilities() ClientCapabilities {
 	caps := ClientCapabilities{FS: FileSystemCapabilities{ReadTextFile: c.opts.ReadTextFile != nil, WriteTextFile: c.opts.WriteTextFile != nil},
 		Terminal: c.opts.Terminals != nil}
@@ -135,28 +150,29 @@ func (c *Client) capabilities() ClientCapabilities {
 	return caps
 }
 
-// Close ends the conversation and waits for what it started.
+// Close closes the conversation and waits for its goroutines.
 func (c *Client) Close() error {
 	err := c.conn.Close()
-	c.serving.Wait()
+	grace.Wait(&c.serving, grace.Time) // the caller's callbacks may not return
 	return err
 }
 
-// Agent returns what the agent said of itself.
+// Agent returns the agent's initialize result.
 func (c *Client) Agent() InitializeResult { return c.agent }
 
-// Call asks the agent for any method, such as an extension's, which begins with an underscore.
+// Call calls any method of the agent, such as an extension, whose name begins with an underscore.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
-	return c.do(ctx, method, params, result, jsonrpc.ID{}, nil)
+	return c.doCall(ctx, method, params, result, jsonrpc.ID{}, nil)
 }
 
-// Notify sends the agent any notification.
+// Notify sends any notification to the agent.
 func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	return c.conn.Notify(ctx, method, params)
 }
 
-// do makes one call. All calls of a client have ids of its own making, so that the next one is known before it is sent.
-func (c *Client) do(ctx context.Context, method string, params, result any, id jsonrpc.ID, on func(*jsonrpc.Request) error) error {
+// doCall makes one call. The client generates the ids of all its calls, so that an id is known
+// before the call is sent.
+func (c *Client) doCall(ctx context.Context, method string, params, result any, id jsonrpc.ID, on func(*jsonrpc.Request) error) error {
 	if id.IsZero() {
 		id = jsonrpc.IntID(c.ids.Add(1))
 	}
@@ -168,7 +184,7 @@ func (c *Client) Authenticate(ctx context.Context, methodID string) error {
 	return c.Call(ctx, MethodAuthenticate, AuthenticateParams{MethodID: methodID}, nil)
 }
 
-// Logout ends what Authenticate began.
+// Logout logs out after Authenticate.
 func (c *Client) Logout(ctx context.Context) error {
 	if auth := c.agent.AgentCapabilities.Auth; auth == nil || auth.Logout == nil {
 		return ErrNotSupported
@@ -176,7 +192,7 @@ func (c *Client) Logout(ctx context.Context) error {
 	return c.Call(ctx, MethodLogout, Empty{}, nil)
 }
 
-// ListSessions returns one page of the sessions that can be loaded.
+// ListSessions returns one page of the stored sessions.
 func (c *Client) ListSessions(ctx context.Context, p *ListSessionsParams) (*ListSessionsResult, error) {
 	if c.agent.AgentCapabilities.SessionCapabilities.List == nil {
 		return nil, ErrNotSupported
@@ -185,7 +201,7 @@ func (c *Client) ListSessions(ctx context.Context, p *ListSessionsParams) (*List
 	return out, c.Call(ctx, MethodListSessions, p, out)
 }
 
-// CloseSession ends a session, and what runs in it.
+// CloseSession closes a session, and stops what runs in it.
 func (c *Client) CloseSession(ctx context.Context, sessionID string) error {
 	if c.agent.AgentCapabilities.SessionCapabilities.Close == nil {
 		return ErrNotSupported
@@ -193,11 +209,11 @@ func (c *Client) CloseSession(ctx context.Context, sessionID string) error {
 	if err := c.Call(ctx, MethodCloseSession, SessionParams{SessionID: sessionID}, nil); err != nil {
 		return err
 	}
-	c.forget(sessionID)
+	c.forgetSession(sessionID)
 	return nil
 }
 
-// DeleteSession takes a session out of the list.
+// DeleteSession removes a session from the list.
 func (c *Client) DeleteSession(ctx context.Context, sessionID string) error {
 	if c.agent.AgentCapabilities.SessionCapabilities.Delete == nil {
 		return ErrNotSupported
@@ -205,11 +221,11 @@ func (c *Client) DeleteSession(ctx context.Context, sessionID string) error {
 	if err := c.Call(ctx, MethodDeleteSession, SessionParams{SessionID: sessionID}, nil); err != nil {
 		return err
 	}
-	c.forget(sessionID)
+	c.forgetSession(sessionID)
 	return nil
 }
 
-func (c *Client) forget(sessionID string) {
+func (c *Client) forgetSession(sessionID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v := c.sessions[sessionID]; v != nil && v.id.IsZero() {
@@ -217,12 +233,13 @@ func (c *Client) forget(sessionID string) {
 	}
 }
 
-// SetMode chooses one of a session's modes.
+// SetMode selects one of a session's modes.
 func (c *Client) SetMode(ctx context.Context, sessionID, modeID string) error {
 	return c.Call(ctx, MethodSetMode, SetModeParams{SessionID: sessionID, ModeID: modeID}, nil)
 }
 
-// SetConfigOption chooses a value of one of a session's options, a string or a bool, and returns all options.
+// SetConfigOption sets one of a session's options to a value, a string or a bool, and returns all
+// options.
 func (c *Client) SetConfigOption(ctx context.Context, sessionID, configID string, value any) ([]ConfigOption, error) {
 	text, err := appendValue(nil, value)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// handle answers what the agent asks, and hears what it says.
+// handle handles the requests and notifications of the agent.
 func (c *Client) handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	if len(req.Params) > 0 && req.Params[0] != '{' {
-		return nil, invalidParams("params are an object")
+		return nil, invalidParams("params must be an object")
 	}
 	if isExtension(req.Method) {
 		if c.opts.Extension == nil {
@@ -54,7 +54,8 @@ func (c *Client) handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	return nil, jsonrpc.ErrMethodNotFound
 }
 
-// awaitSession waits, before an update about a session that nobody knows, for the calls that may be naming it.
+// awaitSession waits, before an update about an unknown session is handled, for calls that may
+// return that session.
 func (c *Client) awaitSession(ctx context.Context, sessionID string) {
 	for {
 		c.mu.Lock()
@@ -71,7 +72,8 @@ func (c *Client) awaitSession(ctx context.Context, sessionID string) {
 	}
 }
 
-// awaitUpdates waits until all updates that came for the session's turn so far were handed over: what the agent asks next is about them.
+// awaitUpdates waits until all updates received for the session's turn so far were delivered,
+// because the agent's next request may refer to them.
 func (c *Client) awaitUpdates(ctx context.Context, sessionID string) {
 	c.mu.Lock()
 	v := c.sessions[sessionID]
@@ -93,7 +95,7 @@ func (c *Client) awaitUpdates(ctx context.Context, sessionID string) {
 	c.mu.Unlock()
 }
 
-// permission answers session/request_permission.
+// permission handles session/request_permission.
 func (c *Client) permission(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	var in PermissionParams
 	if err := decode(req, &in); err != nil {
@@ -117,7 +119,7 @@ func (c *Client) permission(ctx context.Context, req *jsonrpc.Request) (any, err
 	return out, err
 }
 
-// reject chooses the option that says no.
+// reject returns the first option that rejects.
 func reject(options []PermissionOption) *PermissionResult {
 	for _, kind := range []OptionKind{RejectOnce, RejectAlways} {
 		for _, o := range options {
@@ -129,7 +131,7 @@ func reject(options []PermissionOption) *PermissionResult {
 	return &PermissionResult{Outcome: PermissionOutcome{Outcome: OutcomeCancelled}}
 }
 
-// duringTurn makes a context that also ends when the turn of a session is cancelled.
+// duringTurn returns a context that is also canceled when the turn of a session is cancelled.
 func (c *Client) duringTurn(ctx context.Context, sessionID string) (context.Context, func()) {
 	c.mu.Lock()
 	var cancelled chan struct{}
@@ -153,7 +155,7 @@ func (c *Client) duringTurn(ctx context.Context, sessionID string) (context.Cont
 	return ctx, func() { cancel(nil); <-over }
 }
 
-// files answers fs/read_text_file and fs/write_text_file.
+// files handles fs/read_text_file and fs/write_text_file.
 func (c *Client) files(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	if req.Method == MethodReadTextFile && c.opts.ReadTextFile != nil {
 		var in ReadTextFileParams
@@ -173,7 +175,7 @@ func (c *Client) files(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	return nil, jsonrpc.ErrMethodNotFound
 }
 
-// elicit answers elicitation/create.
+// elicit handles elicitation/create.
 func (c *Client) elicit(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	if c.opts.Elicit == nil {
 		return nil, jsonrpc.ErrMethodNotFound
@@ -183,7 +185,7 @@ func (c *Client) elicit(ctx context.Context, req *jsonrpc.Request) (any, error) 
 		return nil, err
 	}
 	if in.Mode == ElicitURL && !c.opts.ElicitURL || in.Mode == ElicitForm && in.RequestedSchema == nil {
-		return nil, invalidParams("mode is not supported, or has nothing to show")
+		return nil, invalidParams("mode is not supported, or its content is missing")
 	}
 	ctx, cancelled := c.duringTurn(ctx, in.SessionID)
 	defer cancelled()
@@ -194,7 +196,7 @@ func (c *Client) elicit(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	return out, err
 }
 
-// terminals answers terminal/*.
+// terminals handles terminal/*.
 func (c *Client) terminals(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	if req.Method == MethodCreateTerminal {
 		var in CreateTerminalParams

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/da1ed7bb/parley/internal/x/report"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// NewSession begins a conversation. OnUpdate gets what the agent tells about it from now on, and nothing before the answer came.
+// NewSession creates a session. OnUpdate receives the session's updates after the response, and
+// none before it.
 func (c *Client) NewSession(ctx context.Context, p *NewSessionParams) (*NewSessionResult, error) {
-	done := c.open()
+	done := c.openTurn()
 	out := new(NewSessionResult)
 	err := c.Call(ctx, MethodNewSession, p, out)
 	if err == nil && out.SessionID == "" {
@@ -25,8 +27,9 @@ func (c *Client) NewSession(ctx context.Context, p *NewSessionParams) (*NewSessi
 	return out, nil
 }
 
-// open announces a call that will name a session. Until done was called, updates about sessions that nobody knows wait.
-func (c *Client) open() (done func(sessionID string)) {
+// openTurn registers a call that returns a session. Updates about unknown sessions wait until done
+// is called.
+func (c *Client) openTurn() (done func(sessionID string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.opening++
@@ -42,7 +45,7 @@ func (c *Client) open() (done func(sessionID string)) {
 	}
 }
 
-// conversation returns what is kept of a session. The lock is held.
+// conversation returns the state of a session. The caller must hold the lock.
 func (c *Client) conversation(sessionID string) *conversation {
 	v := c.sessions[sessionID]
 	if v == nil {
@@ -52,29 +55,32 @@ func (c *Client) conversation(sessionID string) *conversation {
 	return v
 }
 
-// LoadSession goes on with a conversation. on gets what was said in it, in order, before LoadSession returns; nil leaves it to OnUpdate.
+// LoadSession loads a session. on is called with its past messages, in order, before LoadSession
+// returns. If on is nil, OnUpdate receives them.
 func (c *Client) LoadSession(ctx context.Context, p *LoadSessionParams, on func(*Update) error) (*LoadSessionResult, error) {
 	if !c.agent.AgentCapabilities.LoadSession {
 		return nil, ErrNotSupported
 	}
 	out := new(LoadSessionResult)
-	return out, c.stream(ctx, MethodLoadSession, p.SessionID, p, out, on)
+	return out, c.streamUpdates(ctx, MethodLoadSession, p.SessionID, p, out, on)
 }
 
-// ResumeSession goes on with a conversation without hearing what was said in it.
+// ResumeSession continues a session without its past messages.
 func (c *Client) ResumeSession(ctx context.Context, p *LoadSessionParams) (*LoadSessionResult, error) {
 	if c.agent.AgentCapabilities.SessionCapabilities.Resume == nil {
 		return nil, ErrNotSupported
 	}
 	out := new(LoadSessionResult)
-	return out, c.stream(ctx, MethodResumeSession, p.SessionID, p, out, nil)
+	return out, c.streamUpdates(ctx, MethodResumeSession, p.SessionID, p, out, nil)
 }
 
-// Prompt does one turn and returns its end. on gets the updates of the turn in the order they came, on the caller's goroutine, the last before
-// Prompt returns; an error from it cancels the turn. A nil on leaves them to OnUpdate.
+// Prompt executes one turn and returns its result. on is called with the updates of the turn in the
+// order of arrival, on the caller's goroutine, with the last before Prompt returns; an error from
+// it cancels the turn. If on is nil, OnUpdate receives the updates.
 //
-// When ctx ends, the turn is cancelled by session/cancel, and Prompt waits for the agent's answer for at most CancelWait. It returns
-// ctx's cause, and the result beside it if there was one. A session has one turn at a time: ErrBusy.
+// If ctx is canceled, Prompt cancels the turn with session/cancel, and waits for the agent's
+// response for at most CancelWait. It returns ctx's cause, together with the result if there is
+// one. A session has one turn at a time; for another one, the error is ErrBusy.
 func (c *Client) Prompt(ctx context.Context, p *PromptParams, on func(*Update) error) (*PromptResult, error) {
 	c.mu.Lock()
 	v := c.conversation(p.SessionID)
@@ -92,7 +98,7 @@ func (c *Client) Prompt(ctx context.Context, p *PromptParams, on func(*Update) e
 
 	wait, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer giveUp(nil)
-	var refused error // by on
+	var refused error // error from on
 	stop := func(cause error) {
 		if err := c.Cancel(context.WithoutCancel(ctx), p.SessionID); err != nil {
 			giveUp(cause)
@@ -110,11 +116,11 @@ func (c *Client) Prompt(ctx context.Context, p *PromptParams, on func(*Update) e
 					stop(refused)
 				}
 			}
-			return nil // the turn goes on to its end; refused is for the caller
+			return nil // the turn continues to its end; Prompt returns refused
 		}
 	}
 	out := new(PromptResult)
-	err := c.stream(wait, MethodPrompt, p.SessionID, p, out, take)
+	err := c.streamUpdates(wait, MethodPrompt, p.SessionID, p, out, take)
 	switch {
 	case err != nil:
 		out = nil
@@ -129,7 +135,8 @@ func (c *Client) Prompt(ctx context.Context, p *PromptParams, on func(*Update) e
 	return out, err
 }
 
-// Cancel asks the agent to end the turn of a session, and answers the questions that wait for the user with "cancelled". The turn ends when Prompt returns.
+// Cancel requests the agent to end the turn of a session. Pending requests for permission get the
+// outcome "cancelled". The turn ends when Prompt returns.
 func (c *Client) Cancel(ctx context.Context, sessionID string) error {
 	err := c.conn.Notify(ctx, NotifyCancel, SessionParams{SessionID: sessionID})
 	c.mu.Lock()
@@ -149,14 +156,14 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-// stream makes a call that takes the updates of its session.
-func (c *Client) stream(ctx context.Context, method, sessionID string, params, result any, on func(*Update) error) error {
+// streamUpdates makes a call that receives the updates of its session.
+func (c *Client) streamUpdates(ctx context.Context, method, sessionID string, params, result any, on func(*Update) error) error {
 	id := jsonrpc.IntID(c.ids.Add(1))
 	c.mu.Lock()
 	v := c.conversation(sessionID)
 	v.id, v.seen, v.taken = id, 0, 0
 	c.mu.Unlock()
-	err := c.do(ctx, method, params, result, id, func(req *jsonrpc.Request) error {
+	err := c.doCall(ctx, method, params, result, id, func(req *jsonrpc.Request) error {
 		defer c.took(v, id)
 		return c.hand(req, on)
 	})
@@ -164,19 +171,19 @@ func (c *Client) stream(ctx context.Context, method, sessionID string, params, r
 	defer c.mu.Unlock()
 	if v.id == id {
 		v.id = jsonrpc.ID{}
-		close(v.news) // nobody waits for this call any more
+		close(v.news) // no updates are delivered to this call from here on
 		v.news = make(chan struct{})
 	}
 	return err
 }
 
-// hand gives an update to whoever takes it.
+// hand delivers an update to its receiver.
 func (c *Client) hand(req *jsonrpc.Request, on func(*Update) error) error {
 	var in UpdateParams
 	bad := req.Params.Decode(&in) != nil || in.Update == nil
 	switch {
 	case bad:
-		c.report("update", fmt.Errorf("editor: an update that is none: %.200s", req.Params))
+		c.report(ReportUpdate, fmt.Errorf("editor: not a valid update: %.200s", req.Params))
 	case on != nil:
 		return on(in.Update)
 	case c.opts.OnUpdate != nil:
@@ -185,7 +192,7 @@ func (c *Client) hand(req *jsonrpc.Request, on func(*Update) error) error {
 	return nil
 }
 
-// took counts an update that was handed over.
+// took counts a delivered update.
 func (c *Client) took(v *conversation, id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +204,8 @@ func (c *Client) took(v *conversation, id jsonrpc.ID) {
 	v.news = make(chan struct{})
 }
 
-// related tells which call takes an update. It is called on the goroutine that reads, in wire order.
+// related returns the id of the call that receives an update. It is called on the reader goroutine,
+// in wire order.
 func (c *Client) related(req *jsonrpc.Request) (jsonrpc.ID, bool) {
 	if req.Method != NotifyUpdate {
 		return jsonrpc.ID{}, false
@@ -217,8 +225,9 @@ func (c *Client) related(req *jsonrpc.Request) (jsonrpc.ID, bool) {
 	return v.id, true
 }
 
-// passedBy counts an update that the Handler got. It is one that related has counted if the call was not in the table yet, as for what an
-// agent says of a new session while the first prompt goes out; those that came before are told by early, which are handled first.
+// passedBy counts an update that the Handler received. related has counted it if the call was not
+// in the table yet, as with updates about a new session while the first prompt is being sent.
+// Earlier updates are those in early, which are handled first.
 func (c *Client) passedBy(sessionID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,7 +245,7 @@ func (c *Client) passedBy(sessionID string) {
 	}
 }
 
-// sessionOf returns the sessionId of params, which mostly comes first.
+// sessionOf returns the sessionId of params, which is usually the first member.
 func sessionOf(params jsonrpc.Raw) string {
 	if rest, ok := bytes.CutPrefix(params, []byte(`{"sessionId":"`)); ok {
 		if id, _, ok := bytes.Cut(rest, []byte{'"'}); ok && bytes.IndexByte(id, '\\') < 0 {
@@ -244,17 +253,16 @@ func sessionOf(params jsonrpc.Raw) string {
 		}
 	}
 	var in sessionRef
-	_ = params.Decode(&in) // whoever reads the rest finds what is wrong
+	_ = params.Decode(&in) // the decoder of the other params reports errors
 	return in.SessionID
 }
 
 func (c *Client) report(what string, err error) {
-	if c.opts.Report != nil {
-		c.opts.Report(what, err)
-	}
+	report.Call(c.opts.Report, "editor", what, err)
 }
 
-// Knows reports whether a session was begun, loaded or resumed by this client, and not closed.
+// Knows reports whether this client has created, loaded or resumed a session, and has not closed
+// it.
 func (c *Client) Knows(sessionID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,22 +2,23 @@ package editor
 
 import "github.com/da1ed7bb/parley/jsonrpc"
 
-// ReadTextFileParams ask for a file as the editor has it, unsaved changes and all (Agent Client Protocol v1, File System).
+// ReadTextFileParams requests a file in its current state in the editor, including unsaved changes
+// (Agent Client Protocol v1, File System).
 type ReadTextFileParams struct {
 	SessionID string `json:"sessionId"`
 	Path      string `json:"path"`           // absolute
-	Line      int    `json:"line,omitzero"`  // the first, from 1; zero means 1
+	Line      int    `json:"line,omitzero"`  // the first line, from 1; zero means 1
 	Limit     int    `json:"limit,omitzero"` // lines; zero means all
 	Meta      Meta   `json:"_meta,omitzero"`
 }
 
-// A ReadTextFileResult is the text.
+// A ReadTextFileResult holds the text.
 type ReadTextFileResult struct {
 	Content string `json:"content"`
 	Meta    Meta   `json:"_meta,omitzero"`
 }
 
-// WriteTextFileParams write a file, which is made if it is not there.
+// WriteTextFileParams writes a file, which is created if it does not exist.
 type WriteTextFileParams struct {
 	SessionID string `json:"sessionId"`
 	Path      string `json:"path"` // absolute
@@ -25,31 +26,31 @@ type WriteTextFileParams struct {
 	Meta      Meta   `json:"_meta,omitzero"`
 }
 
-// CreateTerminalParams start a command (Agent Client Protocol v1, Terminals).
+// CreateTerminalParams starts a command (Agent Client Protocol v1, Terminals).
 type CreateTerminalParams struct {
 	SessionID       string     `json:"sessionId"`
 	Command         string     `json:"command"`
 	Args            []string   `json:"args,omitzero"`
 	Env             []Variable `json:"env,omitzero"`
 	CWD             string     `json:"cwd,omitzero"`             // absolute
-	OutputByteLimit *int64     `json:"outputByteLimit,omitzero"` // the older output is dropped
+	OutputByteLimit *int64     `json:"outputByteLimit,omitzero"` // older output is dropped
 	Meta            Meta       `json:"_meta,omitzero"`
 }
 
-// A CreateTerminalResult names it.
+// A CreateTerminalResult holds the id of the terminal.
 type CreateTerminalResult struct {
 	TerminalID string `json:"terminalId"`
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// TerminalParams name a terminal: for output, wait_for_exit, kill and release.
+// TerminalParams identifies a terminal: for output, wait_for_exit, kill and release.
 type TerminalParams struct {
 	SessionID  string `json:"sessionId"`
 	TerminalID string `json:"terminalId"`
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// A TerminalOutputResult is what the command has printed so far.
+// A TerminalOutputResult holds the output of a command so far.
 type TerminalOutputResult struct {
 	Output     string      `json:"output"`
 	Truncated  bool        `json:"truncated"`
@@ -57,9 +58,9 @@ type TerminalOutputResult struct {
 	Meta       Meta        `json:"_meta,omitzero"`
 }
 
-// An ExitStatus is how a command ended.
+// An ExitStatus is the exit status of a command.
 type ExitStatus struct {
-	ExitCode *int   `json:"exitCode,omitzero"` // nil when a signal ended it
+	ExitCode *int   `json:"exitCode,omitzero"` // nil if a signal ended it
 	Signal   string `json:"signal,omitzero"`
 	Meta     Meta   `json:"_meta,omitzero"`
 }
@@ -70,7 +71,8 @@ const (
 	ElicitURL  = "url"  // ElicitationID, URL
 )
 
-// ElicitParams ask the user for something other than a permission: in a session, or about one request outside of any.
+// ElicitParams requests input from the user, other than a permission: in a session, or for one
+// request outside of any session.
 type ElicitParams struct {
 	Mode            string     `json:"mode"`
 	Message         string     `json:"message"`
@@ -81,10 +83,10 @@ type ElicitParams struct {
 	ElicitationID   string     `json:"elicitationId,omitzero"`
 	URL             string     `json:"url,omitzero"`
 	Meta            Meta       `json:"_meta,omitzero"`
-	Extra           Meta       `json:",embed"` // of modes that version 1 does not know
+	Extra           Meta       `json:",embed"` // of modes that version 1 does not define
 }
 
-// A Form is what the user fills in: a JSON Schema of an object with flat members.
+// A Form describes the input of the user: a JSON Schema of an object with flat members.
 type Form struct {
 	Type        string           `json:"type"` // "object"
 	Title       string           `json:"title,omitzero"`
@@ -115,7 +117,7 @@ type Field struct {
 	Extra       Meta         `json:",embed"`
 }
 
-// Items are what may be chosen several of.
+// Items describes the values of a multiple choice.
 type Items struct {
 	Type  string       `json:"type,omitzero"` // "string"
 	Enum  []string     `json:"enum,omitzero"`
@@ -132,22 +134,23 @@ type EnumOption struct {
 	Meta        Meta   `json:"_meta,omitzero"`
 }
 
-// What a user does with an elicitation.
+// Actions of a user in response to an elicitation.
 const (
 	ActionAccept  = "accept"
 	ActionDecline = "decline"
 	ActionCancel  = "cancel"
 )
 
-// An ElicitResult is what the user did.
+// An ElicitResult is the user's response to an elicitation.
 type ElicitResult struct {
-	Action  string                 `json:"action"`
-	Content map[string]jsonrpc.Raw `json:"content,omitzero"` // of ActionAccept: strings, numbers, booleans, arrays of strings
+	Action string `json:"action"`
+	// of ActionAccept: strings, numbers, booleans, arrays of strings
+	Content map[string]jsonrpc.Raw `json:"content,omitzero"`
 	Meta    Meta                   `json:"_meta,omitzero"`
 	Extra   Meta                   `json:",embed"`
 }
 
-// ElicitDoneParams tell that what the user was sent to a URL for is done.
+// ElicitDoneParams reports that the user has completed what the URL was for.
 type ElicitDoneParams struct {
 	ElicitationID string `json:"elicitationId"`
 	Meta          Meta   `json:"_meta,omitzero"`

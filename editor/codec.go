@@ -9,9 +9,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// This is the one file that knows the JSON codec; it is that of package jsonrpc.
+// This file contains all uses of the JSON codec, which is the one of package jsonrpc.
 
-// appendValue adds the JSON text of v to dst; equal values give equal bytes.
+// appendValue appends the JSON text of v to dst. Equal values give equal bytes.
 func appendValue(dst []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case jsonrpc.Raw:
@@ -26,16 +26,11 @@ func appendValue(dst []byte, v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// appendString adds s to dst as a JSON string. Invalid UTF-8 becomes U+FFFD.
-func appendString(dst []byte, s string) []byte {
-	out, _ := jsontext.AppendQuote(dst, s) // the error is about invalid UTF-8, which has been replaced
-	return out
-}
-
-// appendTagged adds the object v to dst, with the member tag before all others. It is how the variants of a union are written.
+// appendTagged appends the object v to dst, with the member tag before all others. The variants of
+// a union are encoded this way.
 func appendTagged(dst []byte, tag, kind string, v any) ([]byte, error) {
 	dst = append(append(append(dst, `{"`...), tag...), `":`...)
-	dst = append(appendString(dst, kind), ',')
+	dst = append(jsonrpc.AppendString(dst, kind), ',')
 	start := len(dst)
 	dst, err := appendValue(dst, v)
 	if err != nil {
@@ -44,5 +39,5 @@ func appendTagged(dst []byte, tag, kind string, v any) ([]byte, error) {
 	if string(dst[start:]) == "{}" {
 		return append(dst[:start-1], '}'), nil
 	}
-	return append(dst[:start], dst[start+1:]...), nil // without the brace
+	return append(dst[:start], dst[start+1:]...), nil // without the opening brace
 }

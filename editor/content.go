@@ -7,7 +7,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Kinds of content. The comment says which members of [Content] belong to each. They are those of the Model Context Protocol.
+// Kinds of content. The comments list the members of [Content] that each uses. The kinds are those
+// of the Model Context Protocol.
 const (
 	KindText     = "text"          // Text
 	KindImage    = "image"         // Data, MIMEType, URI
@@ -16,8 +17,8 @@ const (
 	KindResource = "resource"      // Resource
 )
 
-// Content is one block of what a person, an agent or a tool says (Agent Client Protocol v1, Content). Kind decides which of the other
-// members count.
+// Content is one block in a message of a user, an agent or a tool (Agent Client Protocol v1,
+// Content). Kind determines which of the other members are used.
 type Content struct {
 	Kind     string
 	Text     string
@@ -30,11 +31,11 @@ type Content struct {
 	Annotations *Annotations
 	Meta        Meta
 
-	// Raw is the whole block when its Kind is none of the above: it goes out again as it came.
+	// Raw is the whole block if its Kind is unknown. It is sent again unchanged.
 	Raw jsonrpc.Raw
 }
 
-// A ResourceLink names something that the agent can read.
+// A ResourceLink is a link to a resource that the agent can read.
 type ResourceLink struct {
 	Name        string       `json:"name"`
 	URI         string       `json:"uri"`
@@ -46,7 +47,7 @@ type ResourceLink struct {
 	Meta        Meta         `json:"_meta,omitzero"`
 }
 
-// ResourceContents is what a resource holds: Text, or Blob when that is not nil.
+// ResourceContents holds the content of a resource: Text, or Blob if that is not nil.
 type ResourceContents struct {
 	URI      string
 	MIMEType string
@@ -55,53 +56,53 @@ type ResourceContents struct {
 	Meta     Meta
 }
 
-// Text makes a block of text.
+// Text returns a text block.
 func Text(text string) Content { return Content{Kind: KindText, Text: text} }
 
-// Image makes a block with a picture, such as of "image/png".
+// Image returns a block with an image, for example of type "image/png".
 func Image(mimeType string, data []byte) Content {
 	return Content{Kind: KindImage, MIMEType: mimeType, Data: data}
 }
 
-// Audio makes a block with sound, such as of "audio/wav".
+// Audio returns a block with sound, for example of type "audio/wav".
 func Audio(mimeType string, data []byte) Content {
 	return Content{Kind: KindAudio, MIMEType: mimeType, Data: data}
 }
 
-// LinkTo makes a block that names a resource.
+// LinkTo returns a block with a link to a resource.
 func LinkTo(l ResourceLink) Content { return Content{Kind: KindLink, Link: &l} }
 
-// Embed makes a block that holds a resource.
+// Embed returns a block that contains a resource.
 func Embed(r ResourceContents) Content { return Content{Kind: KindResource, Resource: &r} }
 
-// isNone reports whether there is no block at all.
+// isNone reports whether there is no block.
 func (c *Content) isNone() bool { return c.Kind == "" && c.Raw == nil }
 
-// AppendJSON writes the block.
+// AppendJSON appends the block as JSON to dst.
 func (c Content) AppendJSON(dst []byte) ([]byte, error) {
 	if c.Raw != nil {
 		return append(dst, c.Raw...), nil
 	}
 	head := len(dst)
-	dst = appendString(append(dst, `{"type":`...), c.Kind)
+	dst = jsonrpc.AppendString(append(dst, `{"type":`...), c.Kind)
 	var err error
 	switch c.Kind {
 	case KindText:
-		dst = appendString(append(dst, `,"text":`...), c.Text)
+		dst = jsonrpc.AppendString(append(dst, `,"text":`...), c.Text)
 	case KindImage, KindAudio:
 		dst = appendBytes(append(dst, `,"data":`...), c.Data)
-		dst = appendString(append(dst, `,"mimeType":`...), c.MIMEType)
+		dst = jsonrpc.AppendString(append(dst, `,"mimeType":`...), c.MIMEType)
 		if c.URI != "" && c.Kind == KindImage {
-			dst = appendString(append(dst, `,"uri":`...), c.URI)
+			dst = jsonrpc.AppendString(append(dst, `,"uri":`...), c.URI)
 		}
 	case KindResource:
 		if c.Resource == nil {
-			return dst, fmt.Errorf("editor: content of kind %q without Resource", c.Kind)
+			return dst, fmt.Errorf("editor: content of kind %q needs Resource", c.Kind)
 		}
 		dst, err = c.Resource.AppendJSON(append(dst, `,"resource":`...))
 	case KindLink:
 		if c.Link == nil {
-			return dst, fmt.Errorf("editor: content of kind %q without Link", c.Kind)
+			return dst, fmt.Errorf("editor: content of kind %q needs Link", c.Kind)
 		}
 		link := *c.Link
 		if link.Meta == nil {
@@ -129,10 +130,10 @@ func appendBytes(dst, data []byte) []byte {
 	return append(dst, '"')
 }
 
-// MarshalJSON writes the block.
+// MarshalJSON encodes the block.
 func (c Content) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil) }
 
-// UnmarshalJSON reads a block. One of an unknown kind keeps its Kind and its text in Raw.
+// UnmarshalJSON decodes a block. If its kind is unknown, Kind and Raw are set.
 func (c *Content) UnmarshalJSON(text []byte) error {
 	var in struct {
 		Type        string            `json:"type"`
@@ -169,21 +170,21 @@ func (c *Content) UnmarshalJSON(text []byte) error {
 	}
 	*c = Content{Kind: in.Type, Text: in.Text, Data: in.Data, MIMEType: in.MIMEType, URI: in.URI, Resource: in.Resource, Annotations: in.Annotations, Meta: in.Meta}
 	if c.Kind == KindResource && c.Resource == nil {
-		return fmt.Errorf("editor: content of kind %q without resource", c.Kind)
+		return fmt.Errorf("editor: content of kind %q needs resource", c.Kind)
 	}
 	return nil
 }
 
-// AppendJSON writes the contents.
+// AppendJSON appends the contents as JSON to dst.
 func (r ResourceContents) AppendJSON(dst []byte) (_ []byte, err error) {
-	dst = appendString(append(dst, `{"uri":`...), r.URI)
+	dst = jsonrpc.AppendString(append(dst, `{"uri":`...), r.URI)
 	if r.MIMEType != "" {
-		dst = appendString(append(dst, `,"mimeType":`...), r.MIMEType)
+		dst = jsonrpc.AppendString(append(dst, `,"mimeType":`...), r.MIMEType)
 	}
 	if r.Blob != nil {
 		dst = appendBytes(append(dst, `,"blob":`...), r.Blob)
 	} else {
-		dst = appendString(append(dst, `,"text":`...), r.Text)
+		dst = jsonrpc.AppendString(append(dst, `,"text":`...), r.Text)
 	}
 	if r.Meta != nil {
 		dst, err = appendValue(append(dst, `,"_meta":`...), r.Meta)
@@ -191,10 +192,10 @@ func (r ResourceContents) AppendJSON(dst []byte) (_ []byte, err error) {
 	return append(dst, '}'), err
 }
 
-// MarshalJSON writes the contents.
+// MarshalJSON encodes the contents.
 func (r ResourceContents) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
-// UnmarshalJSON reads contents.
+// UnmarshalJSON decodes contents.
 func (r *ResourceContents) UnmarshalJSON(text []byte) error {
 	var in struct {
 		URI      string  `json:"uri"`
@@ -208,12 +209,12 @@ func (r *ResourceContents) UnmarshalJSON(text []byte) error {
 	}
 	*r = ResourceContents{URI: in.URI, MIMEType: in.MIMEType, Text: in.Text, Meta: in.Meta}
 	if in.Blob != nil {
-		r.Blob = append([]byte{}, *in.Blob...) // not nil, also when empty
+		r.Blob = append([]byte{}, *in.Blob...) // not nil, even if empty
 	}
 	return nil
 }
 
-// TextOf joins the text of all blocks, and names links by their URI.
+// TextOf returns the concatenated text of all blocks, with links represented by their URI.
 func TextOf(blocks []Content) string {
 	var out []byte
 	for i := range blocks {

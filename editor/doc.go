@@ -1,5 +1,5 @@
-// Package editor is the Agent Client Protocol, version 1, which code editors and coding agents speak: an [Agent] that an editor
-// talks to, and a [Client], the editor's side of it.
+// Package editor implements the Agent Client Protocol, version 1, which code editors and coding
+// agents use: an [Agent], which editors connect to, and a [Client], the editor's side of it.
 //
 //	a := editor.NewAgent(editor.Implementation{Name: "greeter", Version: "1.0"}, &editor.AgentOptions{
 //		Prompt: func(ctx context.Context, t *editor.Turn) (editor.StopReason, error) {
@@ -8,13 +8,17 @@
 //	})
 //	err := a.Serve(ctx, stdio.New(nil))
 //
-// It is the pure case of two sides that ask each other over one connection: while the editor waits for the answer to session/prompt, the
-// agent sends updates, asks for permission, reads files and runs commands through the editor. This package keeps the order that the
-// protocol lives from. What an agent sends about a turn leaves before the answer to its prompt; what it sends about a new
-// session leaves after the answer that names the session ([Session.After]); and a client hands over what came in the order in
-// which it came, and returns from [Client.Prompt] when the last update was taken.
+// Both sides send requests over one connection: while the editor waits for the response to
+// session/prompt, the agent sends updates, requests permissions, reads files and runs commands
+// through the editor. This package preserves the order that the protocol depends on. An agent's
+// messages about a turn are sent before the response to its prompt. Its messages about a new
+// session are sent after the response with the session's id ([Session.After]). A client delivers
+// messages in the order of arrival, and [Client.Prompt] returns after the last update was
+// delivered.
 //
-// The protocol shares its initials with IBM's Agent Communication Protocol, which is package acp, and has nothing else in common with it.
+// The protocol shares its initials with IBM's Agent Communication Protocol, which is package acp,
+// and is not related to it.
 //
-// The package knows no carrier: both sides take any [jsonrpc.Transport], which is newline-delimited stdio of a child process for editors.
+// The package is independent of the transport: both sides use any [jsonrpc.Transport]. For editors
+// this is newline-delimited stdio of a child process.
 package editor

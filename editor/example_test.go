@@ -9,7 +9,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// An agent and an editor in one process. Between two programs the transports are stdio.New on the agent's side, and stdio.Start on the editor's.
+// This example runs an agent and an editor in one process. Between two programs the transports are
+// stdio.New for the agent, and stdio.Start for the editor.
 func Example() {
 	ctx := context.Background()
 	here, there := inproc.Pipe(nil)

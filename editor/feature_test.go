@@ -14,11 +14,11 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A house is an agent that offers all there is, and notes what it was asked.
+// A house is an agent that supports everything, and records its requests.
 type house struct {
 	mu     sync.Mutex
 	log    []string
-	logged bool // somebody logged in
+	logged bool // a client has logged in
 }
 
 func (h *house) note(line string) {
@@ -83,7 +83,7 @@ func (h *house) options(t *testing.T) *editor.AgentOptions {
 	}
 }
 
-// prompt asks the client for all that it can.
+// prompt returns a prompt function that makes every request that the client supports.
 func (h *house) prompt(t *testing.T) func(context.Context, *editor.Turn) (editor.StopReason, error) {
 	return func(ctx context.Context, turn *editor.Turn) (editor.StopReason, error) {
 		if err := turn.WriteTextFile(ctx, "/w/a", "text"); err != nil {
@@ -137,7 +137,7 @@ func (h *house) prompt(t *testing.T) func(context.Context, *editor.Turn) (editor
 	}
 }
 
-// shellOf runs nothing.
+// shellOf is a Terminals implementation that runs nothing.
 type shellOf struct{ h *house }
 
 func (s shellOf) Create(_ context.Context, p *editor.CreateTerminalParams) (*editor.CreateTerminalResult, error) {
@@ -163,7 +163,7 @@ func (s shellOf) Release(_ context.Context, p *editor.TerminalParams) error {
 	return nil
 }
 
-// Everything that there is, once, and every message of it held against the schema.
+// TestEverything uses each feature once, and validates every message against the schema.
 func TestEverything(t *testing.T) {
 	h := &house{}
 	heard := make(chan string, 10)

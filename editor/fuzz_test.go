@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// canonical is the text of RFC 8785, in which equal values are equal.
+// canonical returns the text in RFC 8785 form, in which equal values have equal texts.
 func canonical(t testing.TB, text string) string {
 	t.Helper()
 	v := jsontext.Value(text)
@@ -21,7 +21,8 @@ func canonical(t testing.TB, text string) string {
 	return string(v)
 }
 
-// What a peer sends as an update is read or refused; what was read is written so that it reads the same again.
+// FuzzUpdate checks that an update from a peer is decoded or rejected, and that a decoded one is
+// equal after encoding and decoding it again.
 func FuzzUpdate(f *testing.F) {
 	for _, text := range append(updates, foreign...) {
 		f.Add([]byte(text))
@@ -50,7 +51,8 @@ func FuzzUpdate(f *testing.F) {
 	})
 }
 
-// Whatever a client sends, an agent answers and stays; the seeds are what clients send.
+// FuzzAgent checks that an agent responds to anything that a client sends, and continues. The seeds
+// are messages of real clients.
 func FuzzAgent(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/seeds/*.json")
 	if err != nil || len(seeds) == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// pair joins a client and an agent; the schema judges what they say to each other.
+// pair connects a client and an agent, and validates their messages against the schema.
 func pair(t testing.TB, a *editor.AgentOptions, o *editor.ClientOptions) *editor.Client {
 	t.Helper()
 	here, end := inproc.Pipe(nil)
@@ -41,7 +41,7 @@ func pair(t testing.TB, a *editor.AgentOptions, o *editor.ClientOptions) *editor
 	return c
 }
 
-// session begins one.
+// session creates a session.
 func session(t testing.TB, c *editor.Client) string {
 	t.Helper()
 	s, err := c.NewSession(t.Context(), &editor.NewSessionParams{CWD: "/work"})
@@ -51,12 +51,12 @@ func session(t testing.TB, c *editor.Client) string {
 	return s.SessionID
 }
 
-// say makes the params of a prompt.
+// say returns the params of a prompt.
 func say(session, text string) *editor.PromptParams {
 	return &editor.PromptParams{SessionID: session, Prompt: []editor.Content{editor.Text(text)}}
 }
 
-// prompting makes an agent of what it does in a turn.
+// prompting returns options of an agent with a prompt function.
 func prompting(f func(ctx context.Context, t *editor.Turn) (editor.StopReason, error)) *editor.AgentOptions {
 	return &editor.AgentOptions{Prompt: f}
 }
@@ -74,7 +74,7 @@ func newWire(t *testing.T, conn net.Conn) *wire {
 	return w
 }
 
-// dialWire talks to an agent.
+// dialWire connects to an agent.
 func dialWire(t *testing.T, o *editor.AgentOptions) *wire {
 	here, there := net.Pipe()
 	var serving sync.WaitGroup
@@ -107,7 +107,7 @@ func (w *wire) want(line string) {
 	}
 }
 
-// play sends the lines that begin with ">" and wants those that begin with "<".
+// play sends the lines that begin with ">" and expects those that begin with "<".
 func (w *wire) play(script string) {
 	w.t.Helper()
 	for line := range strings.SplitSeq(strings.TrimSpace(script), "\n") {
@@ -123,5 +123,5 @@ func (w *wire) play(script string) {
 	}
 }
 
-// raw makes JSON text.
+// raw returns JSON text.
 func raw(text string) jsonrpc.Raw { return jsonrpc.Raw(text) }

@@ -2,15 +2,17 @@ package editor
 
 import "github.com/da1ed7bb/parley/jsonrpc"
 
-// InitializeParams open a connection (Agent Client Protocol v1, Initialization).
+// InitializeParams opens a connection (Agent Client Protocol v1, Initialization).
 type InitializeParams struct {
-	ProtocolVersion    int                `json:"protocolVersion"` // the newest that the client speaks
+	// the newest that the client supports
+	ProtocolVersion    int                `json:"protocolVersion"`
 	ClientCapabilities ClientCapabilities `json:"clientCapabilities,omitzero"`
 	ClientInfo         *Implementation    `json:"clientInfo,omitzero"`
 	Meta               Meta               `json:"_meta,omitzero"`
 }
 
-// InitializeResult answers them. A client that does not speak ProtocolVersion closes the connection.
+// InitializeResult is the response. A client that does not support ProtocolVersion closes the
+// connection.
 type InitializeResult struct {
 	ProtocolVersion   int               `json:"protocolVersion"`
 	AgentCapabilities AgentCapabilities `json:"agentCapabilities"`
@@ -19,7 +21,8 @@ type InitializeResult struct {
 	Meta              Meta              `json:"_meta,omitzero"`
 }
 
-// ClientCapabilities are what an agent may ask of a client. Members that version 1 does not know are in Extra.
+// ClientCapabilities lists what an agent may request from a client. Members that version 1 does not
+// define are in Extra.
 type ClientCapabilities struct {
 	FS          FileSystemCapabilities     `json:"fs,omitzero"`
 	Terminal    bool                       `json:"terminal,omitzero"` // all terminal/* methods
@@ -30,41 +33,44 @@ type ClientCapabilities struct {
 	Extra       Meta                       `json:",embed"`
 }
 
-// FileSystemCapabilities say which of the fs methods a client answers.
+// FileSystemCapabilities lists the fs methods that a client supports.
 type FileSystemCapabilities struct {
 	ReadTextFile  bool `json:"readTextFile"`
 	WriteTextFile bool `json:"writeTextFile"`
 	Meta          Meta `json:"_meta,omitzero"`
 }
 
-// ClientSessionCapabilities say which updates, and which options, a client knows beyond the common ones.
+// ClientSessionCapabilities lists the updates and options that a client supports in addition to the
+// common ones.
 type ClientSessionCapabilities struct {
-	Compaction    *Mark                     `json:"compaction,omitzero"` // compaction_update, compaction_summary_chunk
+	// compaction_update, compaction_summary_chunk
+	Compaction    *Mark                     `json:"compaction,omitzero"`
 	ConfigOptions *ConfigOptionCapabilities `json:"configOptions,omitzero"`
 	Notices       *Mark                     `json:"notices,omitzero"` // notice
 	Meta          Meta                      `json:"_meta,omitzero"`
 }
 
-// ConfigOptionCapabilities say which kinds of options a client can show.
+// ConfigOptionCapabilities lists the kinds of options that a client can show.
 type ConfigOptionCapabilities struct {
 	Boolean *Mark `json:"boolean,omitzero"`
 	Meta    Meta  `json:"_meta,omitzero"`
 }
 
-// ClientAuthCapabilities say that a client can run the agent in a terminal for a login.
+// ClientAuthCapabilities reports whether a client can run the agent in a terminal for a login.
 type ClientAuthCapabilities struct {
 	Terminal bool `json:"terminal"`
 	Meta     Meta `json:"_meta,omitzero"`
 }
 
-// ElicitationCapabilities say in which ways a client asks its user.
+// ElicitationCapabilities lists the ways in which a client can ask its user.
 type ElicitationCapabilities struct {
 	Form *Mark `json:"form,omitzero"`
 	URL  *Mark `json:"url,omitzero"`
 	Meta Meta  `json:"_meta,omitzero"`
 }
 
-// AgentCapabilities are what a client may ask of an agent beside the common methods. Members that version 1 does not know are in Extra.
+// AgentCapabilities lists what a client may request from an agent in addition to the common
+// methods. Members that version 1 does not define are in Extra.
 type AgentCapabilities struct {
 	LoadSession         bool                   `json:"loadSession"`
 	PromptCapabilities  PromptCapabilities     `json:"promptCapabilities"`
@@ -75,7 +81,8 @@ type AgentCapabilities struct {
 	Extra               Meta                   `json:",embed"`
 }
 
-// PromptCapabilities say which blocks a prompt may hold beside text and links, which all agents take.
+// PromptCapabilities lists the kinds of blocks that a prompt may contain besides text and links,
+// which all agents accept.
 type PromptCapabilities struct {
 	Image           bool `json:"image"`
 	Audio           bool `json:"audio"`
@@ -83,14 +90,15 @@ type PromptCapabilities struct {
 	Meta            Meta `json:"_meta,omitzero"`
 }
 
-// MCPCapabilities say which MCP servers an agent can reach beside those on stdio.
+// MCPCapabilities lists the kinds of MCP servers that an agent can connect to besides those on
+// stdio.
 type MCPCapabilities struct {
 	HTTP bool `json:"http"`
 	SSE  bool `json:"sse"`
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// SessionCapabilities say which of the optional session methods an agent answers.
+// SessionCapabilities lists the optional session methods that an agent supports.
 type SessionCapabilities struct {
 	List                  *Mark `json:"list,omitzero"`
 	Delete                *Mark `json:"delete,omitzero"`
@@ -101,34 +109,37 @@ type SessionCapabilities struct {
 	Extra                 Meta  `json:",embed"`
 }
 
-// AgentAuthCapabilities say that there is a logout.
+// AgentAuthCapabilities reports whether an agent supports logout.
 type AgentAuthCapabilities struct {
 	Logout *Mark `json:"logout,omitzero"`
 	Meta   Meta  `json:"_meta,omitzero"`
 }
 
-// AuthTerminal is the Type of an [AuthMethod] for which the client runs the agent's program in a terminal, instead of calling authenticate.
+// AuthTerminal is the Type of an [AuthMethod] for which the client runs the agent's program in a
+// terminal instead of calling authenticate.
 const AuthTerminal = "terminal"
 
 // An AuthMethod is a way to log in.
 type AuthMethod struct {
-	Type        string            `json:"type,omitzero"` // AuthTerminal, or empty: the agent does it in authenticate
-	ID          string            `json:"id"`
-	Name        string            `json:"name"`
-	Description string            `json:"description,omitzero"`
-	Args        []string          `json:"args,omitzero"` // AuthTerminal: after the agent's own
-	Env         map[string]string `json:"env,omitzero"`  // AuthTerminal
-	Meta        Meta              `json:"_meta,omitzero"`
-	Extra       Meta              `json:",embed"`
+	// AuthTerminal, or empty: the agent handles it in authenticate.
+	Type        string `json:"type,omitzero"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitzero"`
+	// AuthTerminal: appended to the agent's own
+	Args  []string          `json:"args,omitzero"`
+	Env   map[string]string `json:"env,omitzero"` // AuthTerminal
+	Meta  Meta              `json:"_meta,omitzero"`
+	Extra Meta              `json:",embed"`
 }
 
-// AuthenticateParams choose a way to log in.
+// AuthenticateParams selects a way to log in.
 type AuthenticateParams struct {
 	MethodID string `json:"methodId"`
 	Meta     Meta   `json:"_meta,omitzero"`
 }
 
-// An Empty is params or a result with nothing in it but what both sides add.
+// An Empty holds params or a result without members, except _meta and extra members.
 type Empty struct {
 	Meta Meta `json:"_meta,omitzero"`
 }

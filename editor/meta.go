@@ -6,11 +6,11 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Meta is what stands in _meta, and what stands in an object beside the members that version 1 knows: each member with its JSON
-// text. What comes in there goes out again where a value is passed on.
+// Meta holds the members of _meta, or the members of an object that version 1 does not define: each
+// with its JSON text. They are preserved when a value is forwarded.
 type Meta map[string]jsonrpc.Raw
 
-// With returns a copy in which key has the JSON text of v. It panics if v has none.
+// With returns a copy in which key is set to the JSON text of v. It panics if v cannot be encoded.
 func (m Meta) With(key string, v any) Meta {
 	text, err := appendValue(nil, v)
 	if err != nil {
@@ -22,13 +22,13 @@ func (m Meta) With(key string, v any) Meta {
 	return c
 }
 
-// Get decodes the member into v and reports whether there is one that fits.
+// Get decodes the member key into v and reports whether it exists and could be decoded.
 func (m Meta) Get(key string, v any) bool {
 	raw, ok := m[key]
 	return ok && raw.Decode(v) == nil
 }
 
-// without returns m without a member, and nil instead of an empty one.
+// without returns m without a member, and nil if nothing remains.
 func (m Meta) without(key string) Meta {
 	delete(m, key)
 	if len(m) == 0 {
@@ -37,7 +37,8 @@ func (m Meta) without(key string) Meta {
 	return m
 }
 
-// An Implementation is how a program presents itself. It is for display only: nothing proves it.
+// An Implementation is the name and version of a program. It is for display only: it is not
+// verified.
 type Implementation struct {
 	Name    string `json:"name"`
 	Title   string `json:"title,omitzero"`
@@ -45,12 +46,12 @@ type Implementation struct {
 	Meta    Meta   `json:"_meta,omitzero"`
 }
 
-// A Mark is an ability that is there or not: a nil one is not.
+// A Mark is a capability: nil means that it is not supported.
 type Mark struct {
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// A Role says for whom content is, or who speaks.
+// A Role is the audience of content, or the sender of a message.
 type Role string
 
 // The two roles of a conversation with a model.
@@ -59,7 +60,7 @@ const (
 	RoleAssistant Role = "assistant"
 )
 
-// Annotations are hints for whoever shows or chooses content.
+// Annotations are hints for displaying or selecting content.
 type Annotations struct {
 	Audience     []Role   `json:"audience,omitzero"`
 	Priority     *float64 `json:"priority,omitzero"`

@@ -2,10 +2,11 @@ package editor
 
 import "github.com/da1ed7bb/parley/jsonrpc"
 
-// Version is the protocol version that is spoken (Agent Client Protocol, Initialization). It is a number that grows when something breaks.
+// Version is the supported protocol version (Agent Client Protocol, Initialization). The number
+// grows with each breaking change.
 const Version = 1
 
-// The methods that a client calls.
+// The methods of agents, which a client calls.
 const (
 	MethodInitialize      = "initialize"
 	MethodAuthenticate    = "authenticate"
@@ -21,7 +22,7 @@ const (
 	MethodSetConfigOption = "session/set_config_option"
 )
 
-// The methods that an agent calls.
+// The methods of clients, which an agent calls.
 const (
 	MethodRequestPermission = "session/request_permission"
 	MethodReadTextFile      = "fs/read_text_file"
@@ -34,22 +35,22 @@ const (
 	MethodElicit            = "elicitation/create"
 )
 
-// The notifications.
+// The notifications. The comments name the sender.
 const (
 	NotifyCancel            = "session/cancel"       // client
 	NotifyUpdate            = "session/update"       // agent
 	NotifyElicitationDone   = "elicitation/complete" // agent
 	NotifyCancelRequest     = "$/cancel_request"     // both
-	extensionPrefix         = '_'                    // of methods that the protocol does not know
+	extensionPrefix         = '_'                    // of methods that the protocol does not define
 	protocolDependentPrefix = "$/"                   // of notifications that may be ignored
 )
 
-// Cancellation is how either side says that it stopped waiting: the request is answered nonetheless, with what there is or with
-// -32800 (Agent Client Protocol v1, Cancellation).
+// Cancellation is how either side reports that it has stopped waiting. The request still gets a
+// response: a result, or -32800 (Agent Client Protocol v1, Cancellation).
 var Cancellation = jsonrpc.Cancellation{Method: NotifyCancelRequest, Member: "requestId"}
 
-// AgentMode tells the engine what it may assume of a method that an agent answers. A turn lasts as long as it lasts, and its
-// cancel overtakes all else.
+// AgentMode returns the mode of a method that an agent handles. A turn has no deadline, and its
+// cancel overtakes all other messages.
 func AgentMode(method string) jsonrpc.Mode {
 	switch method {
 	case MethodPrompt, MethodLoadSession, MethodAuthenticate:
@@ -60,7 +61,8 @@ func AgentMode(method string) jsonrpc.Mode {
 	return 0
 }
 
-// ClientMode tells the same of a method that a client answers: a person or a program decides when it has an answer.
+// ClientMode returns the mode of a method that a client handles. A method that waits for a user or
+// a program has no deadline.
 func ClientMode(method string) jsonrpc.Mode {
 	switch method {
 	case MethodRequestPermission, MethodElicit, MethodWaitForExit:
@@ -69,11 +71,11 @@ func ClientMode(method string) jsonrpc.Mode {
 	return 0
 }
 
-// openForClient tells which calls of a client have no deadline of their own.
+// openForClient reports whether a call of a client has no deadline.
 func openForClient(method string) bool { return AgentMode(method)&jsonrpc.Open != 0 }
 
-// openForAgent tells which calls of an agent have none.
+// openForAgent reports whether a call of an agent has no deadline.
 func openForAgent(method string) bool { return ClientMode(method)&jsonrpc.Open != 0 }
 
-// isExtension reports whether the protocol leaves a method to whoever likes (Agent Client Protocol v1, Extensibility).
+// isExtension reports whether a method is an extension (Agent Client Protocol v1, Extensibility).
 func isExtension(method string) bool { return method != "" && method[0] == extensionPrefix }

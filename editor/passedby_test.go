@@ -9,8 +9,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// TestAnUpdateMayPassByItsCall: an agent says something of a new session while the first prompt goes out. It is counted as about the
-// prompt, whose call is not in the table yet, and comes to the handler. What the agent asks next must not wait for it.
+// TestAnUpdateMayPassByItsCall covers an agent that sends an update about a new session while the
+// first prompt is being sent. The update is counted for the prompt, whose call is not in the table
+// yet, but is passed to the handler. The agent's next request must not wait for it.
 func TestAnUpdateMayPassByItsCall(t *testing.T) {
 	update := &jsonrpc.Request{Method: NotifyUpdate, Params: jsonrpc.Raw(`{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`)}
 	for name, early := range map[string]bool{"while the prompt goes out": false, "before": true} {

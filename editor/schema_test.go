@@ -18,7 +18,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// The vendored schema judges every message that the tests of this package send over [pair], in both directions, and the fields of every type.
+// The vendored schema validates every message that the tests of this package send over [pair], in
+// both directions, and the fields of every type.
 
 func TestSchemaIsUnchanged(t *testing.T) {
 	sum, err := os.ReadFile("testdata/schema/SHA256SUMS")
@@ -35,7 +36,7 @@ func TestSchemaIsUnchanged(t *testing.T) {
 	}
 }
 
-// A definition is as much of one as is looked at here.
+// A definition is the part of a schema definition that the tests use.
 type definition struct {
 	Side       string                     `json:"x-side"`
 	Method     string                     `json:"x-method"`
@@ -45,7 +46,7 @@ type definition struct {
 	AnyOf      []json.RawMessage          `json:"anyOf"`
 }
 
-// A book is the schema, compiled as it is needed.
+// A book is the schema, compiled on demand.
 type book struct {
 	defs     map[string]definition
 	params   map[string]string // definitions by method
@@ -95,7 +96,7 @@ func schemaOf(t testing.TB) *book {
 	return b
 }
 
-// check holds a value against a definition.
+// check validates a value against a definition.
 func (b *book) check(name string, text []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +115,7 @@ func (b *book) check(name string, text []byte) error {
 	return s.Validate(value)
 }
 
-// Every method of the schema has its constant here, and the other way round.
+// TestMethods checks that every method of the schema has a constant here, and vice versa.
 func TestMethods(t *testing.T) {
 	b := schemaOf(t)
 	own := []string{editor.MethodInitialize, editor.MethodAuthenticate, editor.MethodLogout, editor.MethodNewSession, editor.MethodLoadSession,
@@ -134,7 +135,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// types are the Go types of definitions whose members they have, no more and no less.
+// types maps definitions to the Go types that must have exactly their members.
 var types = map[string]any{
 	"InitializeRequest": editor.InitializeParams{}, "InitializeResponse": editor.InitializeResult{}, "ClientCapabilities": editor.ClientCapabilities{},
 	"FileSystemCapabilities": editor.FileSystemCapabilities{}, "ClientSessionCapabilities": editor.ClientSessionCapabilities{},
@@ -185,7 +186,7 @@ func TestTypesHaveTheMembersOfTheSchema(t *testing.T) {
 	}
 }
 
-// fieldsOf yields the JSON names of a struct's fields, and whether each may be left out.
+// fieldsOf yields the JSON names of a struct's fields, and whether each is optional.
 func fieldsOf(typ reflect.Type) func(yield func(string, bool) bool) {
 	return func(yield func(string, bool) bool) {
 		for f := range typ.Fields() {
@@ -201,11 +202,12 @@ func fieldsOf(typ reflect.Type) func(yield func(string, bool) bool) {
 	}
 }
 
-// What the schema requires is never left out.
+// TestRequiredMembersAreAlwaysThere checks that members that the schema requires are never omitted.
 func TestRequiredMembersAreAlwaysThere(t *testing.T) {
 	b := schemaOf(t)
 	for name, value := range types {
-		if name == "ToolCall" || name == "ResumeSessionRequest" { // the title is added where it is required; resume does with more
+		// The title is added where it is required; resume may have more members.
+		if name == "ToolCall" || name == "ResumeSessionRequest" {
 			continue
 		}
 		for f, optional := range fieldsOf(reflect.TypeOf(value)) {
@@ -216,7 +218,7 @@ func TestRequiredMembersAreAlwaysThere(t *testing.T) {
 	}
 }
 
-// Every kind that the schema has in its unions has its constant here.
+// TestKinds checks that every kind in the schema's unions has a constant here.
 func TestKinds(t *testing.T) {
 	b := schemaOf(t)
 	for def, own := range map[string][]string{
@@ -259,7 +261,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A tap is a transport whose messages are judged.
+// A tap is a transport that validates its messages.
 type tap struct {
 	jsonrpc.Transport
 	t testing.TB
@@ -288,7 +290,7 @@ func (p *tap) Write(b jsonrpc.Burst) error {
 	return p.Transport.Write(b)
 }
 
-// TryWrite leaves it to Write, which notes it.
+// TryWrite reports false, so that Write is called, which records the message.
 func (p *tap) TryWrite(jsonrpc.Burst) bool { return false }
 
 func (p *tap) note(out bool, payload []byte) {
@@ -297,7 +299,7 @@ func (p *tap) note(out bool, payload []byte) {
 	p.log = append(p.log, tapped{out, bytes.Clone(payload)})
 }
 
-// judge holds all that went over the wire against the schema.
+// judge validates all recorded messages against the schema.
 func (p *tap) judge() {
 	b := schemaOf(p.t)
 	p.mu.Lock()
@@ -328,7 +330,7 @@ func (p *tap) judge() {
 				name, text = b.results[method], msg.Result
 			}
 			if name == "" {
-				return // a method that there is none of
+				return // the method does not exist
 			}
 			judged++
 			if err := b.check(name, text); err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// An Editor is the client as an agent's handler sees it. What is sent through it belongs to the request that is being answered, and leaves before
-// the answer; see [Editor.Outside]. It is safe for concurrent use.
+// An Editor is the client in an agent's handler. Messages sent through it belong to the request
+// that is being handled, and are sent before the response, except for an Editor from
+// [Session.Outside]. It is safe for concurrent use.
 type Editor struct {
 	side *side
 	peer jsonrpc.Peer
@@ -19,7 +20,7 @@ func (e *Editor) client() *InitializeParams {
 	return e.side.client
 }
 
-// Info returns how the client presented itself, and nil when it did not.
+// Info returns the client's name and version, or nil if it has sent none.
 func (e *Editor) Info() *Implementation {
 	if c := e.client(); c != nil {
 		return c.ClientInfo
@@ -27,7 +28,7 @@ func (e *Editor) Info() *Implementation {
 	return nil
 }
 
-// Capabilities returns what the client can be asked for.
+// Capabilities returns the client's capabilities.
 func (e *Editor) Capabilities() ClientCapabilities {
 	if c := e.client(); c != nil {
 		return c.ClientCapabilities
@@ -35,17 +36,17 @@ func (e *Editor) Capabilities() ClientCapabilities {
 	return ClientCapabilities{}
 }
 
-// Call asks the client for any method, such as an extension's, which begins with an underscore.
+// Call calls any method of the client, such as an extension, whose name begins with an underscore.
 func (e *Editor) Call(ctx context.Context, method string, params, result any) error {
 	return e.peer.Call(ctx, method, params, result)
 }
 
-// Notify sends the client any notification.
+// Notify sends any notification to the client.
 func (e *Editor) Notify(ctx context.Context, method string, params any) error {
 	return e.peer.Notify(ctx, method, params)
 }
 
-// Elicit asks the user something. It returns ErrNotSupported when the client does not take p.Mode.
+// Elicit asks the user for input. It returns ErrNotSupported if the client does not support p.Mode.
 func (e *Editor) Elicit(ctx context.Context, p *ElicitParams) (*ElicitResult, error) {
 	can := e.Capabilities().Elicitation
 	if can == nil || p.Mode == ElicitForm && can.Form == nil || p.Mode == ElicitURL && can.URL == nil {
@@ -55,12 +56,12 @@ func (e *Editor) Elicit(ctx context.Context, p *ElicitParams) (*ElicitResult, er
 	return out, e.peer.Call(ctx, MethodElicit, p, out)
 }
 
-// ElicitationDone tells that what the user was sent to a URL for is done.
+// ElicitationDone reports that the user has completed what the URL was for.
 func (e *Editor) ElicitationDone(ctx context.Context, id string) error {
 	return e.peer.Notify(ctx, NotifyElicitationDone, ElicitDoneParams{ElicitationID: id})
 }
 
-// A Session is a conversation as an agent's handler sees it.
+// A Session is a conversation in an agent's handler.
 type Session struct {
 	*Editor
 	ID  string
@@ -69,34 +70,38 @@ type Session struct {
 	req *jsonrpc.Request
 }
 
-// Outside returns the session with a voice that does not end with the answer to the request: for what the agent says of its own accord.
+// Outside returns a Session that remains usable after the response to the request. Use it for
+// messages that the agent sends on its own initiative.
 func (s *Session) Outside() *Session {
 	return &Session{Editor: &Editor{side: s.side, peer: s.side.conn}, ID: s.ID, CWD: s.CWD}
 }
 
-// After runs f once the answer to the request is on its way: what f sends follows it. So a handler of session/new tells more about a session
-// that the client does not know yet. f is not to wait for the client. It is not for use after the handler has returned, or in a Session
-// that [Session.Outside] made.
+// After runs f once the response to the request is queued: messages from f follow it. A handler of
+// session/new uses it to send updates about a session that the client does not know yet. f must not
+// wait for the client. Do not call After when the handler has returned, or on a Session from
+// [Session.Outside].
 func (s *Session) After(f func(*Session)) {
 	s.req.After(func() { f(s.Outside()) })
 }
 
-// Update tells the client something about the session.
+// Update sends an update about the session to the client.
 func (s *Session) Update(ctx context.Context, u *Update) error {
 	return s.peer.Notify(ctx, NotifyUpdate, &UpdateParams{SessionID: s.ID, Update: u})
 }
 
-// Say sends a piece of the agent's answer.
+// Say sends a piece of the agent's message.
 func (s *Session) Say(ctx context.Context, text string) error { return s.Update(ctx, Say(text)) }
 
-// RequestPermission asks the user whether a tool may run. When the turn is cancelled meanwhile the outcome says so, or ctx ends.
+// RequestPermission asks the user whether a tool may run. If the turn is cancelled meanwhile, the
+// outcome reports it, or ctx is canceled.
 func (s *Session) RequestPermission(ctx context.Context, tool ToolCall, options ...PermissionOption) (*PermissionResult, error) {
 	out := new(PermissionResult)
 	return out, s.peer.Call(ctx, MethodRequestPermission, &PermissionParams{SessionID: s.ID, ToolCall: tool, Options: append([]PermissionOption{}, options...)}, out)
 }
 
-// ReadTextFile reads a file as the editor has it. Line counts from 1, and limit is in lines; zero means from the first, and to the last. It returns
-// ErrNotSupported when the client has no files to read.
+// ReadTextFile reads a file in its current state in the editor. Line counts from 1, and limit is in
+// lines; zero means from the first, and to the last. It returns ErrNotSupported if the client does
+// not support reading files.
 func (s *Session) ReadTextFile(ctx context.Context, path string, line, limit int) (string, error) {
 	if !s.Capabilities().FS.ReadTextFile {
 		return "", ErrNotSupported
@@ -106,7 +111,8 @@ func (s *Session) ReadTextFile(ctx context.Context, path string, line, limit int
 	return out.Content, err
 }
 
-// WriteTextFile writes a file through the editor. It returns ErrNotSupported when the client lets none be written.
+// WriteTextFile writes a file through the editor. It returns ErrNotSupported if the client does not
+// support writing files.
 func (s *Session) WriteTextFile(ctx context.Context, path, content string) error {
 	if !s.Capabilities().FS.WriteTextFile {
 		return ErrNotSupported
@@ -114,13 +120,14 @@ func (s *Session) WriteTextFile(ctx context.Context, path, content string) error
 	return s.peer.Call(ctx, MethodWriteTextFile, WriteTextFileParams{SessionID: s.ID, Path: path, Content: content}, nil)
 }
 
-// A Terminal is a command that runs at the client's. Whoever creates one releases it.
+// A Terminal is a command that runs on the client's side. Its creator must release it.
 type Terminal struct {
 	ID      string
 	session *Session
 }
 
-// CreateTerminal starts a command; p.SessionID is set here. It returns ErrNotSupported when the client runs none.
+// CreateTerminal starts a command. It sets p.SessionID. It returns ErrNotSupported if the client
+// does not support terminals.
 func (s *Session) CreateTerminal(ctx context.Context, p CreateTerminalParams) (*Terminal, error) {
 	if !s.Capabilities().Terminal {
 		return nil, ErrNotSupported
@@ -133,24 +140,28 @@ func (s *Session) CreateTerminal(ctx context.Context, p CreateTerminalParams) (*
 	return &Terminal{ID: out.TerminalID, session: s}, nil
 }
 
-func (t *Terminal) call(ctx context.Context, method string, result any) error {
+func (t *Terminal) callTerminal(ctx context.Context, method string, result any) error {
 	return t.session.peer.Call(ctx, method, TerminalParams{SessionID: t.session.ID, TerminalID: t.ID}, result)
 }
 
-// Output returns what the command has printed so far, and how it ended if it has.
+// Output returns the output of the command so far, and its exit status if it has exited.
 func (t *Terminal) Output(ctx context.Context) (*TerminalOutputResult, error) {
 	out := new(TerminalOutputResult)
-	return out, t.call(ctx, MethodTerminalOutput, out)
+	return out, t.callTerminal(ctx, MethodTerminalOutput, out)
 }
 
-// Wait returns when the command has ended.
+// Wait waits until the command has exited.
 func (t *Terminal) Wait(ctx context.Context) (*ExitStatus, error) {
 	out := new(ExitStatus)
-	return out, t.call(ctx, MethodWaitForExit, out)
+	return out, t.callTerminal(ctx, MethodWaitForExit, out)
 }
 
-// Kill ends the command. Its output stays until Release.
-func (t *Terminal) Kill(ctx context.Context) error { return t.call(ctx, MethodKillTerminal, nil) }
+// Kill ends the command. Its output remains available until Release.
+func (t *Terminal) Kill(ctx context.Context) error {
+	return t.callTerminal(ctx, MethodKillTerminal, nil)
+}
 
-// Release ends the command if it runs, and forgets the terminal.
-func (t *Terminal) Release(ctx context.Context) error { return t.call(ctx, MethodReleaseTerminal, nil) }
+// Release ends the command if it runs, and removes the terminal.
+func (t *Terminal) Release(ctx context.Context) error {
+	return t.callTerminal(ctx, MethodReleaseTerminal, nil)
+}

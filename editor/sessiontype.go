@@ -6,7 +6,7 @@ type sessionRef struct {
 	SessionID string `json:"sessionId"`
 }
 
-// NewSessionParams begin a conversation (Agent Client Protocol v1, Session Setup).
+// NewSessionParams creates a session (Agent Client Protocol v1, Session Setup).
 type NewSessionParams struct {
 	CWD                   string      `json:"cwd"` // absolute
 	AdditionalDirectories []string    `json:"additionalDirectories,omitzero"`
@@ -14,7 +14,7 @@ type NewSessionParams struct {
 	Meta                  Meta        `json:"_meta,omitzero"`
 }
 
-// A NewSessionResult names it.
+// A NewSessionResult holds the id of the session.
 type NewSessionResult struct {
 	SessionID     string         `json:"sessionId"`
 	Modes         *Modes         `json:"modes,omitzero"`
@@ -22,7 +22,8 @@ type NewSessionResult struct {
 	Meta          Meta           `json:"_meta,omitzero"`
 }
 
-// LoadSessionParams go on with a conversation; session/load has what was said in it told again, session/resume has not.
+// LoadSessionParams continues a session. session/load sends its past messages again; session/resume
+// does not.
 type LoadSessionParams struct {
 	SessionID             string      `json:"sessionId"`
 	CWD                   string      `json:"cwd"`
@@ -31,22 +32,22 @@ type LoadSessionParams struct {
 	Meta                  Meta        `json:"_meta,omitzero"`
 }
 
-// A LoadSessionResult answers them.
+// A LoadSessionResult is the response to [LoadSessionParams].
 type LoadSessionResult struct {
 	Modes         *Modes         `json:"modes,omitzero"`
 	ConfigOptions []ConfigOption `json:"configOptions,omitzero"`
 	Meta          Meta           `json:"_meta,omitzero"`
 }
 
-// SessionParams name a session: for session/close, session/delete and session/cancel.
+// SessionParams identifies a session: for session/close, session/delete and session/cancel.
 type SessionParams struct {
 	SessionID string `json:"sessionId"`
 	Meta      Meta   `json:"_meta,omitzero"`
 }
 
-// ListSessionsParams ask for one page.
+// ListSessionsParams requests one page.
 type ListSessionsParams struct {
-	CWD    string `json:"cwd,omitzero"` // only those that work there
+	CWD    string `json:"cwd,omitzero"` // only sessions with this directory
 	Cursor string `json:"cursor,omitzero"`
 	Meta   Meta   `json:"_meta,omitzero"`
 }
@@ -58,7 +59,7 @@ type ListSessionsResult struct {
 	Meta       Meta          `json:"_meta,omitzero"`
 }
 
-// SessionInfo describes a session that can be loaded.
+// SessionInfo describes a stored session.
 type SessionInfo struct {
 	SessionID             string   `json:"sessionId"`
 	CWD                   string   `json:"cwd"`
@@ -68,14 +69,14 @@ type SessionInfo struct {
 	Meta                  Meta     `json:"_meta,omitzero"`
 }
 
-// Modes are the ways in which an agent can work, and the one that it does.
+// Modes lists the modes of an agent, and the current one.
 type Modes struct {
 	CurrentModeID  string `json:"currentModeId"`
 	AvailableModes []Mode `json:"availableModes"`
 	Meta           Meta   `json:"_meta,omitzero"`
 }
 
-// A Mode is one of them.
+// A Mode is one mode of an agent.
 type Mode struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -83,7 +84,7 @@ type Mode struct {
 	Meta        Meta   `json:"_meta,omitzero"`
 }
 
-// SetModeParams choose a mode.
+// SetModeParams selects a mode.
 type SetModeParams struct {
 	SessionID string `json:"sessionId"`
 	ModeID    string `json:"modeId"`
@@ -92,21 +93,23 @@ type SetModeParams struct {
 
 // Types of options.
 const (
-	OptionSelect  = "select"  // CurrentValue is a string, Options say which
-	OptionBoolean = "boolean" // CurrentValue is true or false; for clients that take such options
+	OptionSelect  = "select"  // CurrentValue is a string from Options
+	OptionBoolean = "boolean" // CurrentValue is true or false; for clients that support it
 )
 
-// A ConfigOption is something that the user may choose for a session.
+// A ConfigOption is an option that the user may set for a session.
 type ConfigOption struct {
-	Type         string      `json:"type"`
-	ID           string      `json:"id"`
-	Name         string      `json:"name"`
-	Description  string      `json:"description,omitzero"`
-	Category     string      `json:"category,omitzero"` // "mode", "model", "model_config", "thought_level" or another
+	Type        string `json:"type"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitzero"`
+	// "mode", "model", "model_config", "thought_level" or another
+	Category     string      `json:"category,omitzero"`
 	CurrentValue jsonrpc.Raw `json:"currentValue"`
-	Options      jsonrpc.Raw `json:"options,omitzero"` // of OptionSelect: an array of ConfigValue, or of ConfigGroup
-	Meta         Meta        `json:"_meta,omitzero"`
-	Extra        Meta        `json:",embed"`
+	// of OptionSelect: an array of ConfigValue, or of ConfigGroup
+	Options jsonrpc.Raw `json:"options,omitzero"`
+	Meta    Meta        `json:"_meta,omitzero"`
+	Extra   Meta        `json:",embed"`
 }
 
 // A ConfigValue is one value of an option.
@@ -117,7 +120,7 @@ type ConfigValue struct {
 	Meta        Meta   `json:"_meta,omitzero"`
 }
 
-// A ConfigGroup is several values under one heading.
+// A ConfigGroup is a group of values under one heading.
 type ConfigGroup struct {
 	Group   string        `json:"group"`
 	Name    string        `json:"name"`
@@ -125,16 +128,16 @@ type ConfigGroup struct {
 	Meta    Meta          `json:"_meta,omitzero"`
 }
 
-// Choice makes an option of type [OptionSelect].
+// Choice returns an option of type [OptionSelect].
 func Choice(id, name, current string, values ...ConfigValue) ConfigOption {
 	text, err := appendValue(nil, append([]ConfigValue{}, values...))
 	if err != nil {
-		panic("editor: " + err.Error()) // only a Meta that is no JSON
+		panic("editor: " + err.Error()) // a Meta that is not valid JSON
 	}
-	return ConfigOption{Type: OptionSelect, ID: id, Name: name, CurrentValue: appendString(nil, current), Options: text}
+	return ConfigOption{Type: OptionSelect, ID: id, Name: name, CurrentValue: jsonrpc.AppendString(nil, current), Options: text}
 }
 
-// Switch makes an option of type [OptionBoolean].
+// Switch returns an option of type [OptionBoolean].
 func Switch(id, name string, on bool) ConfigOption {
 	value := jsonrpc.Raw("false")
 	if on {
@@ -143,7 +146,7 @@ func Switch(id, name string, on bool) ConfigOption {
 	return ConfigOption{Type: OptionBoolean, ID: id, Name: name, CurrentValue: value}
 }
 
-// Values returns the values of an option in a row, those of groups too.
+// Values returns all values of an option as one list, including those in groups.
 func (o *ConfigOption) Values() []ConfigValue {
 	var mixed []struct {
 		ConfigValue
@@ -163,7 +166,7 @@ func (o *ConfigOption) Values() []ConfigValue {
 	return out
 }
 
-// SetConfigOptionParams choose a value: a string, or true or false with Type [OptionBoolean].
+// SetConfigOptionParams sets an option: to a string, or to true or false with Type [OptionBoolean].
 type SetConfigOptionParams struct {
 	SessionID string      `json:"sessionId"`
 	ConfigID  string      `json:"configId"`
@@ -172,7 +175,7 @@ type SetConfigOptionParams struct {
 	Meta      Meta        `json:"_meta,omitzero"`
 }
 
-// A SetConfigOptionResult tells all options, since one may change others.
+// A SetConfigOptionResult returns all options, because one may change others.
 type SetConfigOptionResult struct {
 	ConfigOptions []ConfigOption `json:"configOptions"`
 	Meta          Meta           `json:"_meta,omitzero"`
@@ -185,7 +188,7 @@ const (
 	MCPSSE   = "sse"
 )
 
-// An MCPServer is one that the agent is to use in a session.
+// An MCPServer is an MCP server for the agent to use in a session.
 type MCPServer struct {
 	Type    string // MCPStdio, or MCPHTTP and MCPSSE with URL and Headers
 	Name    string
@@ -196,11 +199,11 @@ type MCPServer struct {
 	Headers []Variable
 	Meta    Meta
 
-	// Raw is the whole entry when its Type is none of the above.
+	// Raw is the whole entry if its Type is unknown.
 	Raw jsonrpc.Raw
 }
 
-// A Variable is a name with a value: of an environment, or a header of HTTP.
+// A Variable is a name with a value: an environment variable, or an HTTP header.
 type Variable struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -222,7 +225,7 @@ type mcpRemote struct {
 	Meta    Meta       `json:"_meta,omitzero"`
 }
 
-// AppendJSON writes the entry.
+// AppendJSON appends the entry as JSON to dst.
 func (m MCPServer) AppendJSON(dst []byte) ([]byte, error) {
 	switch {
 	case m.Raw != nil:
@@ -233,10 +236,10 @@ func (m MCPServer) AppendJSON(dst []byte) ([]byte, error) {
 	return appendTagged(dst, "type", m.Type, mcpRemote{m.Name, m.URL, m.Headers, m.Meta})
 }
 
-// MarshalJSON writes the entry.
+// MarshalJSON encodes the entry.
 func (m MCPServer) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 
-// UnmarshalJSON reads an entry. One of an unknown type keeps its text in Raw.
+// UnmarshalJSON decodes an entry. If its type is unknown, Raw is set.
 func (m *MCPServer) UnmarshalJSON(text []byte) error {
 	var in struct {
 		Type    string     `json:"type"`
@@ -258,7 +261,7 @@ func (m *MCPServer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// A StopReason says why a turn ended.
+// A StopReason is the reason why a turn ended.
 type StopReason string
 
 // The reasons.
@@ -270,7 +273,7 @@ const (
 	Cancelled       StopReason = "cancelled"
 )
 
-// PromptParams are one turn of the user (Agent Client Protocol v1, Prompt Turn).
+// PromptParams starts one turn of the user (Agent Client Protocol v1, Prompt Turn).
 type PromptParams struct {
 	SessionID string    `json:"sessionId"`
 	Prompt    []Content `json:"prompt"`
@@ -278,7 +281,7 @@ type PromptParams struct {
 	Extra     Meta      `json:",embed"`
 }
 
-// A PromptResult ends the turn.
+// A PromptResult is the end of a turn.
 type PromptResult struct {
 	StopReason StopReason `json:"stopReason"`
 	Meta       Meta       `json:"_meta,omitzero"`

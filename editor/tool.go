@@ -7,10 +7,10 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A ToolKind says what sort of thing a tool does, so that a client can choose a picture.
+// A ToolKind is the category of a tool, so that a client can select an icon.
 type ToolKind string
 
-// The kinds of tools. Others may come.
+// The kinds of tools. The protocol may add others.
 const (
 	ToolRead       ToolKind = "read"
 	ToolEdit       ToolKind = "edit"
@@ -24,7 +24,7 @@ const (
 	ToolOther      ToolKind = "other"
 )
 
-// A ToolStatus says how far a tool call, or a step of a plan, is.
+// A ToolStatus is the status of a tool call, or of a step of a plan.
 type ToolStatus string
 
 // The statuses.
@@ -35,8 +35,9 @@ const (
 	StatusFailed     ToolStatus = "failed"
 )
 
-// A ToolCall is something that the agent does, as it shows it to the client (Agent Client Protocol v1, Tool Calls). The same type is the news about
-// one: then ID alone is required, what is zero stays as it was, and a Content or Locations that is empty but not nil takes the old ones away.
+// A ToolCall is an action of the agent, for display in the client (Agent Client Protocol v1, Tool
+// Calls). The same type is used for changes of a tool call: then only ID is required, zero fields
+// are unchanged, and a Content or Locations that is empty but not nil clears the old ones.
 type ToolCall struct {
 	ID        string         `json:"toolCallId"` // unique in its session
 	Title     string         `json:"title,omitzero"`
@@ -51,21 +52,22 @@ type ToolCall struct {
 	Extra     Meta           `json:",embed"`
 }
 
-// A ToolLocation is a place in a file that a tool works at.
+// A ToolLocation is a position in a file that a tool works on.
 type ToolLocation struct {
 	Path string `json:"path"`          // absolute
 	Line *int   `json:"line,omitzero"` // from 1
 	Meta Meta   `json:"_meta,omitzero"`
 }
 
-// Kinds of what a tool call shows.
+// Kinds of tool content. The comments name the member of [ToolContent] that each uses.
 const (
 	ShowContent  = "content"  // Content
 	ShowDiff     = "diff"     // Diff
 	ShowTerminal = "terminal" // TerminalID
 )
 
-// ToolContent is something that a tool call shows. Kind decides which of the other members count.
+// ToolContent is content that a tool call shows. Kind determines which of the other members is
+// used.
 type ToolContent struct {
 	Kind       string
 	Content    *Content
@@ -73,7 +75,7 @@ type ToolContent struct {
 	TerminalID string
 	Meta       Meta
 
-	// Raw is the whole of it when its Kind is none of the above.
+	// Raw is the whole content if its Kind is unknown.
 	Raw jsonrpc.Raw
 }
 
@@ -85,13 +87,13 @@ type Diff struct {
 	Meta    Meta    `json:"_meta,omitzero"`
 }
 
-// Shown makes what a tool call shows of a block.
+// Shown returns tool content with a block.
 func Shown(c Content) ToolContent { return ToolContent{Kind: ShowContent, Content: &c} }
 
-// Changed makes what a tool call shows of a file that it changes.
+// Changed returns tool content with a change of a file.
 func Changed(d Diff) ToolContent { return ToolContent{Kind: ShowDiff, Diff: &d} }
 
-// AppendJSON writes it.
+// AppendJSON appends the content as JSON to dst.
 func (t ToolContent) AppendJSON(dst []byte) ([]byte, error) {
 	switch {
 	case t.Raw != nil:
@@ -109,13 +111,13 @@ func (t ToolContent) AppendJSON(dst []byte) ([]byte, error) {
 			Meta       Meta   `json:"_meta,omitzero"`
 		}{t.TerminalID, t.Meta})
 	}
-	return dst, fmt.Errorf("editor: tool content of kind %q without what belongs to it", t.Kind)
+	return dst, fmt.Errorf("editor: tool content of kind %q without its members", t.Kind)
 }
 
-// MarshalJSON writes it.
+// MarshalJSON encodes the content.
 func (t ToolContent) MarshalJSON() ([]byte, error) { return t.AppendJSON(nil) }
 
-// UnmarshalJSON reads it. One of an unknown kind keeps its Kind and its text in Raw.
+// UnmarshalJSON decodes the content. If its kind is unknown, Kind and Raw are set.
 func (t *ToolContent) UnmarshalJSON(text []byte) error {
 	var in struct {
 		Type       string      `json:"type"`
@@ -146,7 +148,7 @@ func (t *ToolContent) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// An OptionKind says what choosing a [PermissionOption] means.
+// An OptionKind is the effect of a [PermissionOption].
 type OptionKind string
 
 // The kinds of options.
@@ -157,15 +159,16 @@ const (
 	RejectAlways OptionKind = "reject_always"
 )
 
-// A PermissionOption is one of the answers that a user can choose.
+// A PermissionOption is one option that a user can select.
 type PermissionOption struct {
 	ID   string     `json:"optionId"`
-	Name string     `json:"name"` // what the user reads
+	Name string     `json:"name"` // shown to the user
 	Kind OptionKind `json:"kind"`
 	Meta Meta       `json:"_meta,omitzero"`
 }
 
-// PermissionParams ask the user whether a tool may run (Agent Client Protocol v1, Tool Calls, Requesting Permission).
+// PermissionParams requests the user's permission to run a tool (Agent Client Protocol v1, Tool
+// Calls, Requesting Permission).
 type PermissionParams struct {
 	SessionID string             `json:"sessionId"`
 	ToolCall  ToolCall           `json:"toolCall"`
@@ -173,31 +176,31 @@ type PermissionParams struct {
 	Meta      Meta               `json:"_meta,omitzero"`
 }
 
-// What a user did when asked.
+// Outcomes of a permission request.
 const (
 	OutcomeSelected  = "selected"
 	OutcomeCancelled = "cancelled" // the turn was cancelled meanwhile
 )
 
-// A PermissionOutcome is what the user said.
+// A PermissionOutcome is the user's decision.
 type PermissionOutcome struct {
 	Outcome  string `json:"outcome"`           // OutcomeSelected or OutcomeCancelled
 	OptionID string `json:"optionId,omitzero"` // of OutcomeSelected
 	Meta     Meta   `json:"_meta,omitzero"`
 }
 
-// A PermissionResult answers [PermissionParams].
+// A PermissionResult is the response to [PermissionParams].
 type PermissionResult struct {
 	Outcome PermissionOutcome `json:"outcome"`
 	Meta    Meta              `json:"_meta,omitzero"`
 }
 
-// Select makes the answer of a user who chose an option.
+// Select returns the result for a user who selected an option.
 func Select(optionID string) *PermissionResult {
 	return &PermissionResult{Outcome: PermissionOutcome{Outcome: OutcomeSelected, OptionID: optionID}}
 }
 
-// Allowed reports whether the user chose an option that allows.
+// Allowed reports whether the user selected an option that allows the tool call.
 func (r *PermissionResult) Allowed(options []PermissionOption) bool {
 	if r == nil || r.Outcome.Outcome != OutcomeSelected {
 		return false

@@ -8,47 +8,52 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Turn is one prompt of the user and all that the agent does about it, up to the answer. What is sent through it leaves before
-// the answer; after that it returns [jsonrpc.ErrAnswered].
+// A Turn is one prompt of the user and the agent's work on it, until the response. Messages sent
+// through it are sent before the response; after that, its methods return [jsonrpc.ErrAnswered].
 type Turn struct {
 	*Session
 	Prompt []Content
 	Params *PromptParams
 
-	// Result may be changed, to add to the answer.
+	// Result may be modified to add members to the response.
 	Result PromptResult
 }
 
 // Text returns the text of the prompt; see [TextOf].
 func (t *Turn) Text() string { return TextOf(t.Prompt) }
 
-// mostAnnounced bounds the prompts that were read and have not begun.
-const mostAnnounced = 2048
+// Bounds of the received prompts that have not begun: their number, and the bytes of the two IDs of
+// each. A cancel that overtakes a prompt with longer IDs has no effect on it.
+const (
+	mostAnnounced = 2048
+	mostIDs       = 2 << 10
+)
 
-// note sees a payload before it is handled, on the goroutine that reads.
+// note inspects a payload before it is handled, on the reader goroutine.
 func (s *side) note(payload []byte) {
 	if !bytes.Contains(payload, []byte(MethodPrompt)) {
 		return
 	}
-	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // what is wrong with it is found again
+	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // errors in it are reported later
 		if !m.Request || m.Method != MethodPrompt || m.ID.IsZero() || m.Params == nil {
 			return
 		}
 		var in sessionRef
-		if m.Params.Decode(&in) != nil {
+		if m.Params.Decode(&in) != nil || len(in.SessionID)+len(m.ID.String()) > mostIDs {
 			return
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.announced) >= mostAnnounced { // of which most were refused for want of room
+		// most of them were rejected because the queue was full
+		if len(s.announced) >= mostAnnounced {
 			clear(s.announced)
 		}
 		s.announced[m.ID] = &turn{session: in.SessionID, over: make(chan struct{})}
 	})
 }
 
-// begin makes a turn of a prompt. It fails when the session has one already.
-func (s *side) begin(id jsonrpc.ID, sessionID string, cancel context.CancelCauseFunc) (*session, *turn, error) {
+// startTurn creates the turn of a prompt. It returns an error if the session already has a turn.
+func (s *side) startTurn(id jsonrpc.ID, sessionID string, cancel context.CancelCauseFunc) (*session, *turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.announced[id]
@@ -61,7 +66,7 @@ func (s *side) begin(id jsonrpc.ID, sessionID string, cancel context.CancelCause
 	case n == nil:
 		return nil, nil, noSession(sessionID)
 	case n.turn != nil:
-		return nil, nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the session has a turn that is not over")
+		return nil, nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the session already has a turn")
 	}
 	n.turn, t.cancel = t, cancel
 	if t.cancelled {
@@ -70,16 +75,17 @@ func (s *side) begin(id jsonrpc.ID, sessionID string, cancel context.CancelCause
 	return n, t, nil
 }
 
-// end lets the next turn of the session begin, and reports whether this one was cancelled.
-func (s *side) end(n *session, t *turn) bool {
+// endTurn removes the turn, so that the next one can begin, and reports whether it was cancelled.
+func (s *side) endTurn(n *session, t *turn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.turn = nil
 	return t.cancelled
 }
 
-// stop cancels the turn of a session, and those of its prompts that have not begun. It returns the one that runs, nil for none.
-func (s *side) stop(sessionID string) *turn {
+// stopTurn cancels the turn of a session, and those of its prompts that have not begun. It returns
+// the running turn, or nil.
+func (s *side) stopTurn(sessionID string) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.announced {
@@ -95,7 +101,7 @@ func (s *side) stop(sessionID string) *turn {
 	return nil
 }
 
-// abandon ends all turns: nobody will hear of them.
+// abandon cancels all turns, because the connection is closed.
 func (s *side) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,29 +112,30 @@ func (s *side) abandon() {
 	}
 }
 
-// cancelTurn hears session/cancel, on the goroutine that reads.
+// cancelTurn handles session/cancel, on the reader goroutine.
 func (s *side) cancelTurn(req *jsonrpc.Request) error {
 	var in SessionParams
 	if err := decode(req, &in); err != nil {
 		return err
 	}
-	s.stop(in.SessionID)
+	s.stopTurn(in.SessionID)
 	return nil
 }
 
-// prompt does one turn (Agent Client Protocol v1, Prompt Turn). A cancelled one is answered with that reason, not with an error.
+// prompt executes one turn (Agent Client Protocol v1, Prompt Turn). The response to a cancelled
+// turn has that stop reason and is not an error.
 func (s *side) prompt(ctx context.Context, e *Editor, req *jsonrpc.Request) (any, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var in PromptParams
 	bad := decode(req, &in)
-	n, t, err := s.begin(req.ID, in.SessionID, cancel)
+	n, t, err := s.startTurn(req.ID, in.SessionID, cancel)
 	if bad != nil {
 		err = bad
 	}
 	if err != nil {
 		if n != nil {
-			s.end(n, t)
+			s.endTurn(n, t)
 		}
 		return nil, err
 	}
@@ -138,12 +145,12 @@ func (s *side) prompt(ctx context.Context, e *Editor, req *jsonrpc.Request) (any
 	if f := s.agent.opts.Prompt; f != nil {
 		reason, err = s.runTurn(ctx, f, turn, n, t)
 	}
-	cancelled := s.end(n, t) || errors.Is(context.Cause(ctx), jsonrpc.ErrPeerCancelled)
+	cancelled := s.endTurn(n, t) || errors.Is(context.Cause(ctx), jsonrpc.ErrPeerCancelled)
 	switch {
 	case cancelled:
 		reason = Cancelled
-		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTurnCancelled) && s.agent.opts.Report != nil {
-			s.agent.opts.Report("cancelled turn", err)
+		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTurnCancelled) {
+			s.agent.opts.Report(ReportCancelledTurn, err)
 		}
 	case err != nil:
 		return nil, err
@@ -154,12 +161,12 @@ func (s *side) prompt(ctx context.Context, e *Editor, req *jsonrpc.Request) (any
 	return &turn.Result, nil
 }
 
-// runTurn calls the agent's function, and ends the turn when that panics.
+// runTurn calls the agent's function, and ends the turn if the function panics.
 func (s *side) runTurn(ctx context.Context, f func(context.Context, *Turn) (StopReason, error), in *Turn, n *session, t *turn) (reason StopReason, err error) {
 	done := false
 	defer func() {
 		if !done {
-			s.end(n, t)
+			s.endTurn(n, t)
 		}
 	}()
 	reason, err = f(ctx, in)

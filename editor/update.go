@@ -6,7 +6,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Kinds of updates. The comment says which member of [Update] belongs to each.
+// Kinds of updates. The comments name the member of [Update] that each uses.
 const (
 	UserMessageChunk  = "user_message_chunk"        // Chunk
 	AgentMessageChunk = "agent_message_chunk"       // Chunk
@@ -19,12 +19,14 @@ const (
 	OptionsChanged    = "config_option_update"      // Options
 	InfoChanged       = "session_info_update"       // Info
 	UsageChanged      = "usage_update"              // Usage
-	Noticed           = "notice"                    // Notice; for clients that take notices
-	CompactionChanged = "compaction_update"         // Compaction; for clients that take compactions
-	CompactionChunk   = "compaction_summary_chunk"  // CompactionText; likewise
+	Noticed           = "notice"                    // Notice; for clients that support notices
+	// Compaction; for clients that support compactions
+	CompactionChanged = "compaction_update"
+	CompactionChunk   = "compaction_summary_chunk" // CompactionText; likewise
 )
 
-// An Update is what an agent tells about a session (Agent Client Protocol v1, Prompt Turn). Kind decides which of the other members counts.
+// An Update is one update of an agent about a session (Agent Client Protocol v1, Prompt Turn). Kind
+// determines which of the other members is used.
 type Update struct {
 	Kind           string
 	Chunk          *Chunk
@@ -39,8 +41,8 @@ type Update struct {
 	Compaction     *Compaction
 	CompactionText *CompactionContent
 
-	// Raw is the whole update when nothing else here holds it: its Kind is unknown, or it is not as version 1 says. It goes out
-	// again as it came.
+	// Raw is the whole update if no other member holds it: its Kind is unknown, or it does not
+	// conform to version 1. It is sent again unchanged.
 	Raw jsonrpc.Raw
 }
 
@@ -52,14 +54,14 @@ type Chunk struct {
 	Extra     Meta    `json:",embed"`
 }
 
-// A Plan is all that the agent means to do, each time whole.
+// A Plan is the complete list of steps that the agent intends to do. Each update replaces it.
 type Plan struct {
 	Entries []PlanEntry `json:"entries"`
 	Meta    Meta        `json:"_meta,omitzero"`
 	Extra   Meta        `json:",embed"`
 }
 
-// A PlanEntry is one step.
+// A PlanEntry is one step of a plan.
 type PlanEntry struct {
 	Content  string     `json:"content"`
 	Priority string     `json:"priority"` // "high", "medium" or "low"
@@ -67,42 +69,42 @@ type PlanEntry struct {
 	Meta     Meta       `json:"_meta,omitzero"`
 }
 
-// Commands are what a user may begin a prompt with, after a slash.
+// Commands lists the commands that a user may begin a prompt with, after a slash.
 type Commands struct {
 	Available []Command `json:"availableCommands"`
 	Meta      Meta      `json:"_meta,omitzero"`
 	Extra     Meta      `json:",embed"`
 }
 
-// A Command is one of them.
+// A Command is one command.
 type Command struct {
 	Name        string        `json:"name"`
 	Description string        `json:"description"`
-	Input       *CommandInput `json:"input,omitzero"` // nil: it takes none
+	Input       *CommandInput `json:"input,omitzero"` // nil if it has no input
 	Meta        Meta          `json:"_meta,omitzero"`
 }
 
-// A CommandInput is what stands behind a command.
+// A CommandInput describes the input after a command.
 type CommandInput struct {
 	Hint string `json:"hint"`
 	Meta Meta   `json:"_meta,omitzero"`
 }
 
-// CurrentMode names the mode that the session is in now.
+// CurrentMode is the current mode of the session.
 type CurrentMode struct {
 	ModeID string `json:"currentModeId"`
 	Meta   Meta   `json:"_meta,omitzero"`
 	Extra  Meta   `json:",embed"`
 }
 
-// Options are all options of a session with their values.
+// Options lists all options of a session with their values.
 type Options struct {
 	Options []ConfigOption `json:"configOptions"`
 	Meta    Meta           `json:"_meta,omitzero"`
 	Extra   Meta           `json:",embed"`
 }
 
-// Info is news about the session itself. What is nil stays as it was.
+// Info is a change of the session's title or time. Nil fields are unchanged.
 type Info struct {
 	Title     jsonrpc.Raw `json:"title,omitzero"`     // a string, or null to clear it
 	UpdatedAt jsonrpc.Raw `json:"updatedAt,omitzero"` // ISO 8601, or null to clear it
@@ -110,7 +112,7 @@ type Info struct {
 	Extra     Meta        `json:",embed"`
 }
 
-// Usage tells how full the model's context is, and what the session has cost.
+// Usage reports how full the model's context is, and the cost of the session.
 type Usage struct {
 	Used  int64 `json:"used"` // tokens
 	Size  int64 `json:"size"` // tokens
@@ -119,14 +121,14 @@ type Usage struct {
 	Extra Meta  `json:",embed"`
 }
 
-// Cost is the sum so far.
+// Cost is the total so far.
 type Cost struct {
 	Amount   float64 `json:"amount"`
 	Currency string  `json:"currency"` // ISO 4217, or another unit
 	Meta     Meta    `json:"_meta,omitzero"`
 }
 
-// A Notice is shown to the user once and belongs to no history.
+// A Notice is shown to the user once and is not part of the history.
 type Notice struct {
 	Severity    string `json:"severity"` // "info", "warning", "error" or another
 	Title       string `json:"title"`    // plain, not empty
@@ -135,11 +137,12 @@ type Notice struct {
 	Extra       Meta   `json:",embed"`
 }
 
-// A Compaction is news about the context being made shorter.
+// A Compaction reports that the context is being shortened.
 type Compaction struct {
-	ID      string    `json:"compactionId"`
-	Status  string    `json:"status"`           // "in_progress", "completed", "failed", "cancelled" or another
-	Summary []Content `json:"summary,omitzero"` // replaces what there was
+	ID string `json:"compactionId"`
+	// "in_progress", "completed", "failed", "cancelled" or another
+	Status  string    `json:"status"`
+	Summary []Content `json:"summary,omitzero"` // replaces the previous summary
 	Error   string    `json:"error,omitzero"`
 	Meta    Meta      `json:"_meta,omitzero"`
 	Extra   Meta      `json:",embed"`
@@ -153,29 +156,30 @@ type CompactionContent struct {
 	Extra   Meta    `json:",embed"`
 }
 
-// Say makes the update that carries a piece of the agent's answer.
+// Say returns an update with a piece of the agent's message.
 func Say(text string) *Update { return Message(Text(text)) }
 
-// Message makes the update that carries a block of the agent's answer.
+// Message returns an update with a block of the agent's message.
 func Message(c Content) *Update { return &Update{Kind: AgentMessageChunk, Chunk: &Chunk{Content: c}} }
 
-// Thought makes the update that carries a piece of what the agent thinks.
+// Thought returns an update with a piece of the agent's thoughts.
 func Thought(text string) *Update {
 	return &Update{Kind: AgentThoughtChunk, Chunk: &Chunk{Content: Text(text)}}
 }
 
-// StartTool makes the update that shows a new tool call.
+// StartTool returns an update with a new tool call.
 func StartTool(t ToolCall) *Update { return &Update{Kind: ToolCallStarted, Tool: &t} }
 
-// ChangeTool makes the update with news about a tool call.
+// ChangeTool returns an update with changes of a tool call.
 func ChangeTool(t ToolCall) *Update { return &Update{Kind: ToolCallChanged, Tool: &t} }
 
-// MakePlan makes the update that shows a plan.
+// MakePlan returns an update with a plan.
 func MakePlan(entries ...PlanEntry) *Update {
 	return &Update{Kind: PlanChanged, Plan: &Plan{Entries: append([]PlanEntry{}, entries...)}}
 }
 
-// body returns where the variant for a kind is kept, made when it is not there, and its Extra. It is nil for an unknown kind.
+// body returns the variant for a kind, created if necessary, and its Extra. It returns nil for an
+// unknown kind.
 func (u *Update) body() (variant any, extra *Meta) {
 	switch u.Kind {
 	case UserMessageChunk, AgentMessageChunk, AgentThoughtChunk:
@@ -215,7 +219,7 @@ func (u *Update) body() (variant any, extra *Meta) {
 	return nil, nil
 }
 
-// made returns what p points to, and makes it first if there is nothing.
+// made returns what p points to, and allocates it if it is nil.
 func made[T any](p **T) *T {
 	if *p == nil {
 		*p = new(T)
@@ -231,12 +235,13 @@ func (u *Update) Text() string {
 	return u.Chunk.Content.Text
 }
 
-// AppendJSON writes the update.
+// AppendJSON appends the update as JSON to dst.
 func (u *Update) AppendJSON(dst []byte) ([]byte, error) {
 	if u.Raw != nil {
 		return append(dst, u.Raw...), nil
 	}
-	if c := u.Chunk; u.Kind == AgentMessageChunk && c != nil && c.MessageID == "" && c.Meta == nil && c.Extra == nil { // the most of all
+	// The most frequent update.
+	if c := u.Chunk; u.Kind == AgentMessageChunk && c != nil && c.MessageID == "" && c.Meta == nil && c.Extra == nil {
 		dst, err := c.Content.AppendJSON(append(dst, `{"sessionUpdate":"agent_message_chunk","content":`...))
 		return append(dst, '}'), err
 	}
@@ -245,7 +250,7 @@ func (u *Update) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, fmt.Errorf("editor: update of unknown kind %q", u.Kind)
 	}
-	if u.Kind == ToolCallStarted && copied.Tool.Title == "" { // which is required
+	if u.Kind == ToolCallStarted && copied.Tool.Title == "" { // it is required
 		return appendTagged(dst, "sessionUpdate", u.Kind, struct {
 			Title string `json:"title"`
 			ToolCall
@@ -254,10 +259,10 @@ func (u *Update) AppendJSON(dst []byte) ([]byte, error) {
 	return appendTagged(dst, "sessionUpdate", u.Kind, v)
 }
 
-// MarshalJSON writes the update.
+// MarshalJSON encodes the update.
 func (u *Update) MarshalJSON() ([]byte, error) { return u.AppendJSON(nil) }
 
-// UnmarshalJSON reads an update. One that is not as version 1 says keeps its Kind, and its text in Raw.
+// UnmarshalJSON decodes an update. If it does not conform to version 1, Kind and Raw are set.
 func (u *Update) UnmarshalJSON(text []byte) error {
 	var in struct {
 		Kind string `json:"sessionUpdate"`
@@ -279,7 +284,7 @@ func (u *Update) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// UpdateParams carry an update.
+// UpdateParams holds an update and the id of its session.
 type UpdateParams struct {
 	SessionID string  `json:"sessionId"`
 	Update    *Update `json:"update"`

@@ -9,7 +9,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// updates are one of each kind, as they are on the wire: what is read and written again reads the same, and the schema takes it.
+// updates holds one update of each kind in wire form. Each must be valid, and equal after decoding
+// and encoding it.
 var updates = []string{
 	`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hi"}}`,
 	`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"h\u00e9"},"messageId":"m1"}`,
@@ -35,7 +36,8 @@ var updates = []string{
 	`{"sessionUpdate":"compaction_summary_chunk","compactionId":"c","content":{"type":"text","text":"short"}}`,
 }
 
-// foreign are updates that version 1 does not know, or not so. They pass through byte for byte.
+// foreign holds updates that version 1 does not define, or not in this form. They pass through byte
+// for byte.
 var foreign = []string{
 	`{"sessionUpdate":"_acme/mood","mood":{"happy":true}}`,
 	`{"sessionUpdate":"plan_update","planId":7}`,
@@ -88,7 +90,7 @@ func TestForeignUpdatesPassThrough(t *testing.T) {
 	}
 }
 
-// Members that version 1 does not know are kept beside those that it does.
+// TestUnknownMembersAreKept checks that members that version 1 does not define are retained.
 func TestUnknownMembersAreKept(t *testing.T) {
 	u, out := again(t, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"},"mood":"good"}`)
 	if u.Text() != "x" || string(u.Chunk.Extra["mood"]) != `"good"` {

@@ -21,7 +21,7 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// curl runs curl and splits what it got into status line and headers, and body.
+// curl runs curl and splits its output into status line and headers, and body.
 func curl(t *testing.T, input string, args ...string) (head, body string) {
 	t.Helper()
 	program, err := exec.LookPath("curl")
@@ -55,8 +55,8 @@ func TestCurl(t *testing.T) {
 		name, send string
 		args       []string
 		status     string
-		header     string // must be among the headers
-		want       string // the body, compared as JSON; "" for none
+		header     string // must be one of the headers
+		want       string // the body, compared as JSON; "" for an empty one
 	}{
 		{"a call", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}`, nil, "200", "Content-Type: application/json", `{"jsonrpc":"2.0","id":1,"result":19}`},
 		{"by name", `{"jsonrpc":"2.0","id":"a","method":"subtract","params":{"subtrahend":23,"minuend":42}}`, nil, "200", "", `{"jsonrpc":"2.0","id":"a","result":19}`},
@@ -142,7 +142,7 @@ func TestCurl(t *testing.T) {
 	})
 }
 
-// Over TLS curl speaks HTTP/2.
+// TestCurlHTTP2 uses curl over TLS, where it uses HTTP/2.
 func TestCurlHTTP2(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
@@ -154,7 +154,7 @@ func TestCurlHTTP2(t *testing.T) {
 	}
 }
 
-// certificate makes a certificate of 127.0.0.1 that is its own authority, and writes it and its key to files.
+// certificate creates a self-signed certificate for 127.0.0.1, and writes it and its key to files.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

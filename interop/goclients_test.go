@@ -26,13 +26,13 @@ import (
 
 var unicodeTexts = []string{"Grüße", "世界 🌍🏽", "\x00\x1f\"\\/", "\u2028\u2029", "e\u0301 \u202e", "<&>", ""}
 
-// bigText is 64 KiB, with a character of four bytes across every power of two.
+// bigText is 64 KiB, with a four-byte character across every power of two.
 var bigText = strings.Repeat("🌍", 16*1024-1) + "abc"
 
-// caller is one call of somebody's client: params are positions.
+// A caller makes one call with a client of another project. Params are positional.
 type caller func(ctx context.Context, result any, method string, params ...any) error
 
-// atOnce makes n calls at once whose answers come out of order.
+// atOnce makes n concurrent calls whose responses arrive out of order.
 func atOnce(t *testing.T, n int, call caller) {
 	t.Helper()
 	var wait sync.WaitGroup
@@ -53,7 +53,7 @@ func atOnce(t *testing.T, n int, call caller) {
 	wait.Wait()
 }
 
-// plainCalls are the checks that every client can do.
+// plainCalls runs the checks that every client supports.
 func plainCalls(t *testing.T, call caller) {
 	t.Helper()
 	var n int
@@ -104,7 +104,8 @@ func TestEthereumClient(t *testing.T) {
 			plainCalls(t, client.CallContext)
 			ethereumErrors(t, client)
 			ethereumBatch(t, client)
-			if c.duplex { // over HTTP its Notify takes the empty body of any server for broken JSON
+			// over HTTP its Notify reports the empty body of any server as invalid JSON
+			if c.duplex {
 				ethereumDuplex(t, client)
 			}
 		})
@@ -168,7 +169,8 @@ func ethereumDuplex(t *testing.T, client *ethereum.Client) {
 	if !slices.ContainsFunc(log, func(e struct{ Event []string }) bool { return slices.Equal(e.Event, []string{mark}) }) {
 		t.Errorf("the notification is not in the log: %v", log)
 	}
-	// It takes calls, but of methods with an underscore in their names only, and ignores notifications that it does not know.
+	// It accepts calls only for methods with an underscore in their names, and ignores unknown
+	// notifications.
 	err := client.CallContext(t.Context(), nil, "ask", "who are you?")
 	if coded, ok := errors.AsType[ethereum.Error](err); !ok || coded.ErrorCode() != 1001 {
 		t.Errorf("ask = %v, want the code 1001", err)
@@ -182,7 +184,8 @@ func ethereumDuplex(t *testing.T, client *ethereum.Client) {
 	}
 }
 
-// jrpc2Carriers are the ways to reach the demo that jrpc2 has. Its framing Line is ours, Header("") that of language servers.
+// jrpc2Carriers returns the transports of jrpc2 to the demo. Its framing Line is ours, Header("")
+// that of language servers.
 func jrpc2Carriers(t *testing.T) map[string]channel.Channel {
 	t.Helper()
 	path := socketPath(t)
@@ -290,7 +293,7 @@ func jrpc2Countdown(t *testing.T, client *jrpc2.Client, ticks <-chan int) {
 	if err := client.CallResult(t.Context(), "countdown", map[string]int{"from": 20}, &end); err != nil || end != "liftoff" {
 		t.Errorf("countdown = %q, %v", end, err)
 	}
-	// It runs each notification on a goroutine of its own, so their order is not to be seen here.
+	// It runs each notification on a separate goroutine, so the order cannot be observed here.
 	var got []int
 	for range 20 {
 		got = append(got, await(t.Context(), t, ticks, "tick"))
@@ -379,7 +382,8 @@ func jrpc2Duplex(t *testing.T, client *jrpc2.Client) {
 	}
 }
 
-// The standard library speaks JSON-RPC 1.0 with one parameter for each call.
+// TestStandardLibraryClient uses the standard library, which supports JSON-RPC 1.0 with one
+// parameter per call.
 func TestStandardLibraryClient(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
@@ -410,7 +414,8 @@ func TestStandardLibraryClient(t *testing.T) {
 					t.Errorf("sleep %v = %v, %v", c.Args, *c.Reply.(*int), c.Error)
 				}
 			}
-			// It knows errors that are texts only: with an object, which 1.0 asks for, it hangs up and shows it.
+			// It supports errors that are texts only: for an object, as 1.0 requires, it
+			// disconnects and prints it.
 			err = client.Call("no_such_method", 1, nil)
 			if err == nil || !strings.Contains(err.Error(), "-32601") {
 				t.Errorf("no_such_method = %v", err)

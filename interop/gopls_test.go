@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// The parts of the Language Server Protocol 3.17 that the conversation below needs.
+// The parts of the Language Server Protocol 3.17 that this test uses.
 type (
 	position struct {
 		Line      int `json:"line"`
@@ -52,14 +52,15 @@ func main() {
 }
 `
 
-// place finds where in source something stands, in the units of the protocol.
+// place returns the position of a text in source, in the units of the protocol.
 func place(source, what string) position {
 	before, _, _ := strings.Cut(source, what)
 	lines := strings.Split(before, "\n")
 	return position{Line: len(lines) - 1, Character: len(utf16.Encode([]rune(lines[len(lines)-1])))}
 }
 
-// A real language server, as an editor would use it: it asks us while we ask it, and says things by itself.
+// TestGopls uses a real language server as an editor does: both sides send requests at once, and
+// the server sends notifications on its own initiative.
 func TestGopls(t *testing.T) {
 	t.Parallel()
 	program := harness.Need(t, "gopls", "../.cache/bin/gopls")
@@ -86,7 +87,7 @@ func TestGopls(t *testing.T) {
 		case configured <- len(in.Items):
 		default:
 		}
-		return make([]map[string]any, len(in.Items)), nil // null for each: the defaults
+		return make([]map[string]any, len(in.Items)), nil // null for each: the default settings
 	}))
 	for _, method := range []string{"client/registerCapability", "window/workDoneProgress/create", "window/showMessageRequest"} {
 		b.Add(method, jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) { return nil, nil }))
@@ -170,7 +171,7 @@ func TestGopls(t *testing.T) {
 		}
 	}
 
-	// An error of the server's own, and a call that is abandoned among others that are not.
+	// An error from the server, and a call that is abandoned among others that are not.
 	if err := client.Call(ctx, "textDocument/definition", map[string]any{"textDocument": document{URI: file}, "position": position{Line: 1000}}, nil); err == nil {
 		t.Error("a definition behind the end of the file was found")
 	} else if e, ok := err.(*jsonrpc.Error); !ok || e.Message == "" {
@@ -215,7 +216,7 @@ func decodeDiagnostic(t *testing.T, raw jsonrpc.Raw) (out struct {
 	return out
 }
 
-// await takes the next value that the server makes happen.
+// await returns the next value that the server sends.
 func await[T any](ctx context.Context, t *testing.T, from <-chan T, what string) T {
 	t.Helper()
 	timeout := time.NewTimer(30 * time.Second)

@@ -12,7 +12,8 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// The programs of the guide run as they stand there, against the demo at its default addresses, and print what the guide says.
+// TestGuideRunsAsItStands runs the programs of the guide unchanged, against the demo at its default
+// addresses, and compares their output with the guide.
 func TestGuideRunsAsItStands(t *testing.T) {
 	guide, err := os.ReadFile("../docs/guides/json-rpc-from-anywhere.md")
 	if err != nil {

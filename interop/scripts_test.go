@@ -9,10 +9,10 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// webSocket is the address of the same HTTP endpoint for a WebSocket.
+// webSocket returns the WebSocket address of an HTTP endpoint.
 func webSocket(address string) string { return "ws" + strings.TrimPrefix(address, "http") }
 
-// hostPort is what stands between a scheme and the path or query of an address.
+// hostPort returns the part of an address between the scheme and the path or query.
 func hostPort(t *testing.T, address string) string {
 	t.Helper()
 	_, rest, _ := strings.Cut(address, "://")
@@ -24,7 +24,7 @@ func hostPort(t *testing.T, address string) string {
 	return rest
 }
 
-// socketPath is a place for a Unix socket that is short enough for every system.
+// socketPath returns a path for a Unix socket that is short enough for every system.
 func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "s") }
 
 func TestJaysonClient(t *testing.T) {

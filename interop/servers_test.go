@@ -91,22 +91,22 @@ func TestFastAPIServer(t *testing.T) {
 	ourClient(t, address(t, at["http"]), peerServer{})
 }
 
-// Arithmetic is a service of the standard library's RPC: one parameter for each call.
+// Arithmetic is a service of the standard library's RPC: one parameter per call.
 type Arithmetic struct{}
 
-// Operands are that parameter.
+// Operands is that parameter.
 type Operands struct{ Minuend, Subtrahend int }
 
-// Subtract does.
+// Subtract returns the difference.
 func (Arithmetic) Subtract(in Operands, out *int) error {
 	*out = in.Minuend - in.Subtrahend
 	return nil
 }
 
-// Fail fails.
+// Fail returns an error with the given text.
 func (Arithmetic) Fail(text string, _ *int) error { return errors.New(text) }
 
-// The standard library's server speaks JSON-RPC 1.0.
+// TestStandardLibraryServer uses the standard library's server, which supports JSON-RPC 1.0.
 func TestStandardLibraryServer(t *testing.T) {
 	t.Parallel()
 	old := rpc.NewServer()
@@ -126,7 +126,7 @@ func TestStandardLibraryServer(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	// Its errors are texts, where 1.0 asks for an object.
+	// Its errors are texts, where 1.0 requires an object.
 	if err := client.Call(t.Context(), "Arithmetic.Fail", []string{"as asked 🌍"}, nil); err == nil || !strings.Contains(err.Error(), "as asked 🌍") {
 		t.Errorf("fail = %v", err)
 	}
@@ -135,7 +135,7 @@ func TestStandardLibraryServer(t *testing.T) {
 	}
 }
 
-// service is the demo methods for servers that are made of Go functions.
+// service implements the demo methods for servers that are based on Go functions.
 type service struct {
 	mu  sync.Mutex // guards log
 	log []json.RawMessage
@@ -164,7 +164,8 @@ func pause(ctx context.Context, ms int) (int, error) {
 	}
 }
 
-// jrpc2Methods are the demo methods of a jrpc2 server, which can call its client back where push is set.
+// jrpc2Methods returns the demo methods of a jrpc2 server, which can call its client if push is
+// set.
 func jrpc2Methods(s *service) handler.Map {
 	return handler.Map{
 		"subtract": handler.NewPos(func(_ context.Context, a, b int) int { return a - b }, "minuend", "subtrahend"),
@@ -227,7 +228,7 @@ func jrpc2Methods(s *service) handler.Map {
 func TestJRPC2Server(t *testing.T) {
 	t.Parallel()
 	methods := jrpc2Methods(new(service))
-	// It runs as many handlers at once as it is told, and waiting ones count.
+	// It runs at most Concurrency handlers at once, including waiting ones.
 	options := &jrpc2.ServerOptions{AllowPush: true, Concurrency: 64}
 	for name, framing := range map[string]channel.Framing{"tcp": channel.Line, "tcp header": channel.Header(""), "tcp typed": channel.LSP} {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +263,7 @@ func listen(t *testing.T, network, at string) net.Listener {
 	return listener
 }
 
-// serveEach gives each connection to serve, and waits for all of them when the test ends.
+// serveEach calls serve with each connection, and waits for all of them when the test ends.
 func serveEach(t *testing.T, listener net.Listener, serve func(net.Conn)) {
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -283,7 +284,8 @@ func serveEach(t *testing.T, listener net.Listener, serve func(net.Conn)) {
 	})
 }
 
-// ethereumService has the demo methods in go-ethereum's form: Get_data is demo_get_data on the wire.
+// ethereumService provides the demo methods in go-ethereum's form: Get_data is demo_get_data on the
+// wire.
 type ethereumService struct{ service }
 
 type ethereumError struct {
@@ -315,7 +317,8 @@ func (*ethereumService) Fail(code int, message string, data *json.RawMessage) er
 	return e
 }
 
-// Ticks is a subscription: demo_subscribe answers with its id, and demo_subscription brings what happens.
+// Ticks is a subscription: demo_subscribe returns its id, and demo_subscription delivers its
+// events.
 func (*ethereumService) Ticks(ctx context.Context, from int) (*ethereum.Subscription, error) {
 	notifier, ok := ethereum.NotifierFromContext(ctx)
 	if !ok {
@@ -325,15 +328,16 @@ func (*ethereumService) Ticks(ctx context.Context, from int) (*ethereum.Subscrip
 	go func() {
 		for left := from; left > 0; left-- {
 			if notifier.Notify(s.ID, left) != nil {
-				return // the connection is gone
+				return // the connection is closed
 			}
 		}
 	}()
 	return s, nil
 }
 
-func TestEthereumServer(t *testing.T) {
-	t.Parallel()
+// ethereumServer serves ethereumService over HTTP at "/", and over WebSocket at "/ws".
+func ethereumServer(t *testing.T) (*ethereum.Server, *httptest.Server) {
+	t.Helper()
 	eth := ethereum.NewServer()
 	t.Cleanup(eth.Stop)
 	if err := eth.RegisterName("demo", new(ethereumService)); err != nil {
@@ -344,19 +348,26 @@ func TestEthereumServer(t *testing.T) {
 	mux.Handle("/ws", eth.WebsocketHandler(nil))
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
+	return eth, web
+}
+
+func TestEthereumServer(t *testing.T) {
+	t.Parallel()
+	eth, web := ethereumServer(t)
 	path := socketPath(t)
 	ipc := listen(t, "unix", path)
 	served := make(chan error, 1)
 	go func() { served <- eth.ServeListener(ipc) }()
 	t.Cleanup(func() {
 		_ = ipc.Close()
-		<-served // says that the listener is closed
+		<-served // it returns that the listener is closed
 	})
 	host := strings.TrimPrefix(web.URL, "http://")
 	for name, at := range map[string]string{"http": web.URL + "/", "websocket": "ws://" + host + "/ws", "ipc": "unix:" + path} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// It has no message for cancelling, and runs each message of a connection on a goroutine of its own.
+			// It has no message for cancelling, and runs each message of a connection on a separate
+			// goroutine.
 			ourClient(t, address(t, at), peerServer{prefix: "demo_", positional: true, loose: true, cancels: name == "http"})
 			if name != "http" {
 				ethereumSubscription(t, at)

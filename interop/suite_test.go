@@ -18,19 +18,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A peerServer is what our client has to know of somebody's server of the demo methods.
+// A peerServer describes another project's server of the demo methods for our client.
 type peerServer struct {
-	prefix     string // in front of every method name
-	positional bool   // it takes no named params
-	noBatch    bool   // it does not take arrays, and does not say so
-	rounds     bool   // its numbers are floats of 64 bits
+	prefix     string // prefix of every method name
+	positional bool   // it does not support named params
+	noBatch    bool   // it does not support arrays, and reports no error
+	rounds     bool   // its numbers are 64-bit floats
 	sloppy     bool   // it does not check params
 	duplex     bool   // it has ask and countdown
-	cancels    bool   // it ends what is cancelled
+	cancels    bool   // it stops cancelled calls
 	loose      bool   // notifications may be overtaken
 }
 
-// back is our side of a duplex connection: it answers "answer" and keeps the ticks.
+// back is our side of a duplex connection: it handles "answer" and stores the ticks.
 type back struct {
 	jsonrpc.Mux
 
@@ -72,7 +72,7 @@ func dial(t *testing.T, target parley.Target, b *back) *parley.Client {
 	if b != nil {
 		d.Back, d.Mode = b, b.Mux.Mode
 	}
-	// Ticks of these servers have no request_id; what has one goes to b as well.
+	// Ticks of these servers have no request_id; those with one are passed to b as well.
 	d.Related = func(*jsonrpc.Request) (jsonrpc.ID, bool) { return jsonrpc.ID{}, false }
 	stderr := new(harness.Output)
 	d.Stderr = func(line string) { _, _ = fmt.Fprintln(stderr, line) }
@@ -104,7 +104,7 @@ func child(t *testing.T, argv []string) parley.Target {
 	return target
 }
 
-// ourClient drives our client against a server at target.
+// ourClient tests our client with a server at target.
 func ourClient(t *testing.T, target parley.Target, s peerServer) {
 	t.Helper()
 	b := newBack()
@@ -171,7 +171,7 @@ func ourCalls(t *testing.T, c *parley.Client, s peerServer) {
 	}
 }
 
-// sameJSON compares two texts but for white space and escapes.
+// sameJSON compares two texts, ignoring white space and escapes.
 func sameJSON(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	read := func(text []byte) (v any) {
@@ -199,7 +199,7 @@ func ourErrors(t *testing.T, c *parley.Client, s peerServer) {
 			t.Errorf("subtract of texts = %v", err)
 		}
 	}
-	// An answer of another type is our side's failure, not the peer's.
+	// A result of another type is an error of our side, not of the peer.
 	_, err = jsonrpc.Call[int](ctx, c, s.prefix+"get_data", []int{})
 	if _, theirs := errors.AsType[*jsonrpc.Error](err); err == nil || theirs {
 		t.Errorf("get_data as a number = %v", err)
@@ -227,7 +227,7 @@ func ourNotification(t *testing.T, c *parley.Client, s peerServer) {
 }
 
 func ourIDs(t *testing.T, c *parley.Client, s peerServer) {
-	// Python's servers write the last one in other letters: "\u00e4\ud83c\udf0d".
+	// Python's servers encode the last one differently: "\u00e4\ud83c\udf0d".
 	for _, id := range []jsonrpc.ID{jsonrpc.IntID(-7), jsonrpc.IntID(4_000_000_000), jsonrpc.StringID("x"), jsonrpc.StringID("1"), jsonrpc.StringID("ä🌍")} {
 		var sum int
 		item := jsonrpc.Item{ID: id, Method: s.prefix + "add", Params: []int{1, 2}, Result: &sum}
@@ -275,7 +275,7 @@ func ourBatch(t *testing.T, c *parley.Client, s peerServer) {
 func ourCancel(t *testing.T, c *parley.Client, s peerServer) {
 	ms := 60_000
 	if !s.cancels {
-		ms = 1_000 // it sleeps to the end, and its answer is one that nobody waits for
+		ms = 1_000 // it sleeps to the end, and its response is ignored
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -310,7 +310,7 @@ func ourAnswers(t *testing.T, c *parley.Client, b *back) {
 	if err != nil || end != "liftoff" {
 		t.Errorf("countdown = %q, %v", end, err)
 	}
-	// All ticks were handed over before the answer was; the last may still be on its way through the handler.
+	// All ticks were delivered before the response; the last may still be in the handler.
 	for want := 20; want > 0; want-- {
 		if got := await(t.Context(), t, b.ticks, "tick"); got != want {
 			t.Errorf("tick %d, want %d", got, want)

@@ -58,7 +58,7 @@ func TestCoderWebSocketClient(t *testing.T) {
 		}
 		pong := make(chan error, 1)
 		answers := make(chan string, 1)
-		go func() { // a ping is answered only while somebody reads
+		go func() { // a pong is sent only while a goroutine reads
 			_, text, err := c.Read(t.Context())
 			if err != nil {
 				text = []byte(err.Error())
@@ -66,7 +66,7 @@ func TestCoderWebSocketClient(t *testing.T) {
 			answers <- string(text)
 		}()
 		message := `{"jsonrpc":"2.0","id":"🌍","method":"subtract","params":[42,23]}`
-		for i, b := range []byte(message) { // the emoji too goes in pieces
+		for i, b := range []byte(message) { // the emoji is split too
 			if _, err := w.Write([]byte{b}); err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,8 @@ func TestCoderWebSocketClient(t *testing.T) {
 				return c.Write(ctx, websocket.MessageText, []byte("{\"jsonrpc\":\"2.0\",\"id\":\"\xff\"}"))
 			}, websocket.StatusInvalidFramePayloadData},
 			{"too large", func(ctx context.Context, c *websocket.Conn) error {
-				_ = c.Write(ctx, websocket.MessageText, []byte(`["`+strings.Repeat("x", 5<<20)+`"]`)) // may be cut off; why is read below
+				// May be cut off; the reason is read below.
+				_ = c.Write(ctx, websocket.MessageText, []byte(`["`+strings.Repeat("x", 5<<20)+`"]`))
 				return nil
 			}, websocket.StatusMessageTooBig},
 		} {
@@ -126,7 +127,8 @@ func TestCoderWebSocketClient(t *testing.T) {
 	})
 }
 
-// coderServer answers subtract, asks back, and sends everything in small fragments, compressed if the client agrees.
+// coderServer handles subtract, sends requests to the client, and sends everything in small
+// fragments, compressed if the client supports it.
 func coderServer(t *testing.T, seen chan<- string) string {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -156,7 +158,7 @@ func coderServer(t *testing.T, seen chan<- string) string {
 			case "echo":
 				err = inPieces(r.Context(), c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, m.Params))
 			case "ping":
-				go func(id string) { // the pong is read by the loop
+				go func(id string) { // the loop reads the pong
 					if err := c.Ping(r.Context()); err == nil {
 						_ = inPieces(r.Context(), c, `{"jsonrpc":"2.0","id":`+id+`,"result":"pong"}`)
 					}

@@ -9,47 +9,67 @@ import (
 	"time"
 )
 
-// An Asker is the asking half: a table of calls that wait for the response with their id. It is needed where question and answer part ways:
-// on a [Conn], and in sessions whose answers come by another request. Set its fields before its first use, and do not copy it afterwards.
+// An Asker is the calling half: a table of calls that wait for the response with their id. It is
+// used where requests and responses are separate: on a [Conn], and in sessions whose responses
+// arrive in another request. Set its fields before its first use, and do not copy it afterwards.
 type Asker struct {
-	Limits  Limits // holds the limits in force after the first use
+	// Limits bound the calls. After the first use they hold the effective limits, with the defaults
+	// filled in.
+	Limits Limits
+
+	// Version is the version of JSON-RPC of the calls.
 	Version Version
 
-	// Open tells which calls have no deadline of their own. Nil: none.
+	// Open reports which calls have no deadline. If nil, every call has one.
 	Open func(method string) bool
 
-	// Abandoned is called on the caller's goroutine when it stopped waiting for an answer that may still come: the
-	// protocol sends its cancel message here. Nil: the peer is not told.
+	// Abandoned is called on the caller's goroutine when the caller has stopped waiting for a
+	// response that may still arrive. The protocol sends its cancel message here. If nil, the peer
+	// is not notified.
 	Abandoned func(id ID)
 
 	setup sync.Once
 	tick  time.Duration
+	paced pacer // long calls on a Conn
 
-	single atomic.Bool // the peer refused a batch
+	single atomic.Bool // the peer rejected a batch
+	// the number of messages sent that are not calls, which an error without an id can also be
+	// about; nil if they are not counted
+	besides *atomic.Uint64
 
-	mu      sync.Mutex // guards what follows
-	failed  error      // why no answer can come any more
-	ring    []*waiter  // calls with our own ids; an id's slot is its number modulo the length, a power of two
+	mu     sync.Mutex // guards the fields below
+	failed error      // why no response can arrive any more
+	// calls with our own ids; the slot of an id is its number modulo the length, a power of two
+	ring    []*waiter
 	others  map[ID]*waiter
-	batches [][]*waiter // batches that wait, oldest first
-	spare   []*waiter   // to be used again. Not a package's pool: a channel belongs to the synctest bubble that made it
+	batches []*askBatch // batches that wait for responses
+	doubts  doubts
+	// for reuse. Not a pool of the package: a channel belongs to the synctest bubble that created
+	// it
+	spare   []*waiter
 	count   int
-	calls   uint64 // ever
+	weighs  int           // the cost of the notifications that wait for Streams, in bytes
+	stalled *waiter       // the call that the reader waits for, or nil
+	room    chan struct{} // gets a signal when the stalled call takes a notification or ends
+	// gets a signal when a call is opened while there is no other; nil if not used
+	opened  chan struct{}
+	calls   uint64 // in total
 	last    uint64 // the newest of our own ids
 	sweeper *time.Timer
 	armed   bool
 	now     int64 // in ticks
 }
 
-// sparesAtMost is how many waiters an Asker keeps for later calls.
+// sparesAtMost is how many waiters an Asker retains for later calls.
 const sparesAtMost = 128
 
-// keptWhenIdle is the size of an answer whose buffer stays with a spare waiter.
+// keptWhenIdle is the maximum size of a response buffer that a spare waiter retains.
 const keptWhenIdle = 512
 
 func (k *Asker) init() {
 	k.setup.Do(func() {
 		k.Limits = k.Limits.withDefaults()
+		k.paced.base = connWindow
 		k.tick = tickOf(k.Limits.CallTime)
 		if k.Limits.CallTime < 0 {
 			k.tick = time.Second
@@ -57,52 +77,79 @@ func (k *Asker) init() {
 	})
 }
 
-// Call sends a request over s and waits for its response, as [Peer] describes. on may be nil; otherwise it gets the
-// notifications about this call.
+// Call sends a request over s and waits for its response, as [Peer] describes. on may be nil;
+// otherwise it is called with the notifications about this call.
 func (k *Asker) Call(ctx context.Context, s Sink, method string, params, result any, on func(*Request) error) error {
-	return k.do(ctx, s, ID{}, method, params, result, on)
+	return k.do(ctx, s, ID{}, method, params, result, on, nil)
 }
 
-// Do sends one item over s and waits, if it is a call. It returns what it leaves in item.Err.
+// Do sends one item over s and, if it is a call, waits for the response. It returns the error that
+// it stores in item.Err.
 func (k *Asker) Do(ctx context.Context, s Sink, item *Item) error {
 	if item.Notify {
-		item.Err = notify(ctx, s, k.Version, item.Method, item.Params)
+		if item.Err = notify(ctx, s, k.Version, item.Method, item.Params); item.Err == nil && item.Sent != nil {
+			item.Sent()
+		}
 	} else {
-		item.Err = k.do(ctx, s, item.ID, item.Method, item.Params, item.Result, item.On)
+		item.Err = k.do(ctx, s, item.ID, item.Method, item.Params, item.Result, item.On, item.Sent)
 	}
 	return item.Err
 }
 
-func (k *Asker) do(ctx context.Context, s Sink, id ID, method string, params, result any, on func(*Request) error) error {
+func (k *Asker) do(ctx context.Context, s Sink, id ID, method string, params, result any, on func(*Request) error, sent func()) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return AsNotSent(context.Cause(ctx))
 	}
 	b := buffers.Get().(*buffer)
 	var err error
 	if b.bytes, err = appendCall(b.bytes[:0], k.Version, method, params); err != nil {
 		b.free()
-		return err
+		return AsNotSent(err)
+	}
+	size := len(b.bytes)
+	paced, err := k.pace(ctx, s, size)
+	if err != nil {
+		b.free()
+		return AsNotSent(err)
+	}
+	if paced {
+		defer k.unpace(size)
 	}
 	w, err := k.reserve(ctx, id, method, on != nil)
 	if err != nil {
 		b.free()
-		return err
+		return AsNotSent(err)
 	}
 	b.bytes = append(w.id.Append(b.bytes), '}')
 	if o, ok := s.(*outbox); ok && w.alone {
-		err = o.sendAlone(ctx, b.bytes)
+		err = o.sendAlone(ctx, b.bytes, call)
 	} else {
-		err = s.Send(ctx, b.bytes)
+		err = sendCall(ctx, s, b.bytes)
 	}
 	b.free()
 	if err != nil && k.take(w) {
-		k.free(w)
+		k.free(w) // it was not sent, or nothing can be sent any more
 		return err
+	}
+	if sent != nil {
+		sent()
 	}
 	return k.await(ctx, w, method, result, on)
 }
 
-// reserve gives a new call its id and its place in the table.
+// sendCall sends a call, or an array with one. It is not counted among the other messages that an
+// error without an id can be about.
+func sendCall(ctx context.Context, s Sink, payload []byte) error {
+	switch s := s.(type) {
+	case *outbox:
+		return s.send(ctx, payload, call)
+	case *boundPeer:
+		return s.send(ctx, payload, call, "", nil)
+	}
+	return s.Send(ctx, payload)
+}
+
+// reserve assigns an id and a table entry to a new call.
 func (k *Asker) reserve(ctx context.Context, id ID, method string, streams bool) (*waiter, error) {
 	k.init()
 	_, bounded := ctx.Deadline()
@@ -132,9 +179,14 @@ func (k *Asker) reserve(ctx context.Context, id ID, method string, streams bool)
 		w.id = id
 		k.others[id] = w
 	}
-	k.count++
+	if k.count++; k.count == 1 && k.opened != nil {
+		signal(k.opened)
+	}
 	k.calls++
 	w.order = k.calls
+	if k.besides != nil {
+		w.before = k.besides.Load()
+	}
 	w.waiting, w.touched = true, k.now
 	if w.timed && !k.armed {
 		k.armed = true
@@ -147,10 +199,10 @@ func (k *Asker) reserve(ctx context.Context, id ID, method string, streams bool)
 	return w, nil
 }
 
-// await waits for the end of a call and reads its answer.
+// await waits for the end of a call and decodes its response.
 func (k *Asker) await(ctx context.Context, w *waiter, method string, result any, on func(*Request) error) error {
 	stop := ctx.Done()
-	var refused error // by on, which is not called again then
+	var refused error // the error of on, which is not called again after it
 	for {
 		if stop == nil {
 			<-w.ready
@@ -158,16 +210,16 @@ func (k *Asker) await(ctx context.Context, w *waiter, method string, result any,
 			select {
 			case <-w.ready:
 			case <-stop:
-				if k.take(w) {
+				if k.giveUp(w) {
 					return k.abandon(w, context.Cause(ctx))
 				}
-				stop = nil // the answer is on its way and counts
+				stop = nil // the response is being delivered and counts
 				continue
 			}
 		}
-		done := w.done.Load() // before the events: none comes after it
+		done := w.done.Load() // loaded before the events: no event follows it
 		if on != nil && refused == nil {
-			if refused = k.pass(w, on); refused != nil && k.take(w) {
+			if refused = k.pass(w, on); refused != nil && k.giveUp(w) {
 				return k.abandon(w, refused)
 			}
 		}
@@ -177,7 +229,7 @@ func (k *Asker) await(ctx context.Context, w *waiter, method string, result any,
 	}
 	defer k.free(w)
 	switch {
-	case refused != nil: // when the answer was here already
+	case refused != nil: // the response had already arrived
 		return refused
 	case w.fail != nil:
 		if errors.Is(w.fail, ErrTimeout) || errors.Is(w.fail, ErrLagging) {
@@ -194,25 +246,20 @@ func (k *Asker) await(ctx context.Context, w *waiter, method string, result any,
 	return decodeResult(w.result, result)
 }
 
-// pass hands the notifications that have come to the caller.
+// pass calls the function on with each queued notification.
 func (k *Asker) pass(w *waiter, on func(*Request) error) error {
 	for {
-		k.mu.Lock()
-		events := w.events
-		w.events = nil
-		k.mu.Unlock()
-		if len(events) == 0 {
+		e := k.next(w)
+		if e == nil {
 			return nil
 		}
-		for _, e := range events {
-			if err := on(e); err != nil {
-				return err
-			}
+		if err := on(e); err != nil {
+			return err
 		}
 	}
 }
 
-// abandon ends a call whose caller does not want the answer any more. The waiter is out of the table.
+// abandon ends a call whose caller has stopped waiting. The waiter is no longer in the table.
 func (k *Asker) abandon(w *waiter, err error) error {
 	id := w.id
 	k.free(w)
@@ -226,29 +273,21 @@ func (k *Asker) told(id ID) {
 	}
 }
 
-// deliver ends the call that a response answers, and reports whether there was one.
-func (k *Asker) deliver(m *message, payload []byte) bool {
+// deliver ends the call that a response belongs to, and reports whether there was one. inArray
+// means that the response arrived in an array: it answers a member of a batch and never rejects a
+// whole batch.
+func (k *Asker) deliver(m *message, payload []byte, inArray bool) bool {
 	k.mu.Lock()
 	w := k.find(m.id)
 	if w == nil {
-		w = k.onlyOne(m)
-	}
-	if w == nil {
-		refused := k.refusedBatch(m)
-		k.mu.Unlock()
-		if refused == nil {
+		k.doubts.answered(m.id)
+		if inArray || !isRefusal(m, payload) {
+			k.mu.Unlock()
 			return false
 		}
-		e, err := decodeError(m.err.of(payload), m.version)
-		if err == nil {
-			err = fmt.Errorf("%w: %w", ErrBatchRefused, e)
-		}
-		for _, w := range refused {
-			w.fail = err
-			w.finish()
-		}
-		return true
+		return k.refused(m, payload) // it also unlocks
 	}
+	k.doubts.proved = max(k.doubts.proved, w.before)
 	k.remove(w)
 	k.mu.Unlock()
 
@@ -264,40 +303,14 @@ func (k *Asker) deliver(m *message, payload []byte) bool {
 	return true
 }
 
-// spoilt ends the call that waits for the id of a message which has neither method, result nor error, and reports whether
-// there was one: then it was meant as the response.
-func (k *Asker) spoilt(m *message, payload []byte) bool {
-	return k != nil && m.method.absent() && k.deliver(m, payload)
+// takeMalformed handles a message without method, result and error as a malformed response: it ends
+// the call that waits for its id, and reports whether there was one.
+func (k *Asker) takeMalformed(m *message, payload []byte) bool {
+	return k != nil && m.method.absent() && k.deliver(m, payload, true)
 }
 
-// onlyOne returns the call that an error for nobody in particular must be about: the only one that waits. It is what a peer says
-// of a request that it could not read, for instance because of its size. The lock is held.
-func (k *Asker) onlyOne(m *message) *waiter {
-	if k.count != 1 || len(k.batches) > 0 || m.kind != kindResponse || !m.id.IsNull() || m.err.absent() {
-		return nil
-	}
-	return k.waiting()[0]
-}
-
-// refusedBatch takes the oldest batch out of the table if m is an error for nobody in particular: it is what a peer
-// without batches answers to one. The lock is held.
-func (k *Asker) refusedBatch(m *message) []*waiter {
-	if m.kind != kindResponse || !m.id.IsNull() || m.err.absent() || len(k.batches) == 0 {
-		return nil
-	}
-	batch := k.batches[0]
-	k.batches = k.batches[1:]
-	var left []*waiter
-	for _, w := range batch {
-		if w.waiting {
-			k.remove(w)
-			left = append(left, w)
-		}
-	}
-	return left
-}
-
-// event hands a notification to the call it is about, if that wants it. req must be a copy.
+// event queues a notification for the call that it is about, if that call streams. It may wait for
+// room, as [Asker.awaitRoom] does. req is copied.
 func (k *Asker) event(id ID, req *Request) bool {
 	k.mu.Lock()
 	w := k.find(id)
@@ -310,23 +323,37 @@ func (k *Asker) event(id ID, req *Request) bool {
 		k.mu.Unlock()
 		return false
 	}
-	lagging := len(w.events) >= k.Limits.Events
-	if lagging {
-		k.remove(w)
-		w.fail = ErrLagging
+	cost := eventCost(req)
+	if k.full(w, cost) && !k.awaitRoom(w, cost) {
+		k.mu.Unlock()
+		return true // the call ended meanwhile
+	}
+	var late *waiter // ends
+	if k.full(w, cost) {
+		late = w
 	} else {
-		w.events = append(w.events, req.Clone())
+		k.push(w, req, cost)
+		if k.weighs > max(maxStreams*k.Limits.EventBytes, cost) {
+			late = k.heaviest()
+		}
+	}
+	if late != nil {
+		k.doubts.add(late.id)
+		k.remove(late)
+		k.forget(late) // its callback may take as long as it likes
+		late.fail = ErrLagging
 	}
 	k.mu.Unlock()
-	if lagging {
-		w.finish()
-	} else {
+	if late != nil {
+		late.finish()
+	}
+	if late != w {
 		w.signal()
 	}
 	return true
 }
 
-// Fail ends all calls that wait, and every later one, with err.
+// Fail ends all waiting calls, and every later one, with err.
 func (k *Asker) Fail(err error) {
 	k.mu.Lock()
 	if k.failed == nil {
@@ -343,7 +370,7 @@ func (k *Asker) Fail(err error) {
 	}
 }
 
-// sweep ends the calls that have waited too long, once a tick while any waits.
+// sweep ends the calls that have waited too long. It runs once a tick while calls wait.
 func (k *Asker) sweep() {
 	most := ticks(k.Limits.CallTime, k.tick)
 	var late []*waiter
@@ -356,6 +383,7 @@ func (k *Asker) sweep() {
 		}
 		timed = true
 		if k.now-w.touched > most {
+			k.doubts.add(w.id)
 			k.remove(w)
 			late = append(late, w)
 		}
@@ -370,7 +398,8 @@ func (k *Asker) sweep() {
 	}
 }
 
-// PeerOf makes a Peer of an Asker and a way out: a session's own voice, tied to no request.
+// PeerOf creates a Peer that calls and notifies over s, with responses from k. It belongs to a
+// session, not to a request.
 func PeerOf(k *Asker, s Sink) Peer { return &askingPeer{k, s} }
 
 type askingPeer struct {

@@ -3,13 +3,17 @@ package jsonrpc
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
+
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 )
 
-// Batch sends all items as one array (JSON-RPC 2.0, section 6) and waits for the answers. Each item's Err tells what
-// became of it; the error is for the batch as a whole. A peer that refuses arrays is remembered, and gets the items, this time and
-// from then on, as single messages, up to Limits.Parallel at once. An empty batch sends nothing.
+// Batch sends all items as one array (JSON-RPC 2.0, section 6) and waits for the responses. Each
+// item's Err holds its result; the returned error is about the batch as a whole. If the peer
+// rejects arrays, the Asker remembers that: these items, and those of later batches, are sent as
+// single messages, up to Limits.Parallel at once. A rejection is an error -32600 with id null that
+// cannot be about anything else that was sent (see refusal.go). After any other such error the
+// items continue to wait, because some may have run. An empty batch sends nothing.
 func (k *Asker) Batch(ctx context.Context, s Sink, items []Item) error {
 	k.init()
 	if len(items) == 0 {
@@ -20,7 +24,7 @@ func (k *Asker) Batch(ctx context.Context, s Sink, items []Item) error {
 	}
 	err := k.array(ctx, s, items)
 	if errors.Is(err, ErrBatchRefused) {
-		// Nothing of it was run: an answer with id null is about the array as a whole.
+		// No item was run: a response with id null is about the array as a whole.
 		k.single.Store(true)
 		return k.oneByOne(ctx, s, items)
 	}
@@ -32,7 +36,7 @@ func (k *Asker) array(ctx context.Context, s Sink, items []Item) (err error) {
 	b.bytes = append(b.bytes[:0], '[')
 	waits := make([]*waiter, len(items))
 	defer func() {
-		if err != nil { // nothing was sent, or nothing can come
+		if err != nil { // nothing was sent, or no response can arrive
 			for _, w := range waits {
 				if w != nil && k.take(w) {
 					k.free(w)
@@ -53,20 +57,18 @@ func (k *Asker) array(ctx context.Context, s Sink, items []Item) (err error) {
 			}
 		}
 		if err != nil {
+			err = AsNotSent(err)
 			item.Err = err
 			b.free()
 			return err
 		}
 	}
 	b.bytes = append(b.bytes, ']')
-	calls := slices.DeleteFunc(slices.Clone(waits), func(w *waiter) bool { return w == nil })
-	if len(calls) > 0 {
-		k.mu.Lock()
-		k.batches = append(k.batches, calls)
-		k.mu.Unlock()
-		defer k.forget(calls)
+	if k.join(waits) {
+		err = sendCall(ctx, s, b.bytes)
+	} else {
+		err = s.Send(ctx, b.bytes)
 	}
-	err = s.Send(ctx, b.bytes)
 	b.free()
 	if err != nil {
 		return err
@@ -85,11 +87,25 @@ func (k *Asker) array(ctx context.Context, s Sink, items []Item) (err error) {
 	return refused
 }
 
-// forget drops a batch from the list of those that wait.
-func (k *Asker) forget(calls []*waiter) {
+// join makes the calls of an array one batch before it is sent, and reports whether there are any.
+func (k *Asker) join(calls []*waiter) bool {
+	b := &askBatch{}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.batches = slices.DeleteFunc(k.batches, func(other []*waiter) bool { return &other[0] == &calls[0] })
+	for _, w := range calls {
+		if w == nil {
+			continue
+		}
+		b.calls++
+		if w.waiting { // otherwise the Asker has failed
+			b.left++
+			w.batch = b
+		}
+	}
+	if b.left > 0 {
+		k.batches = append(k.batches, b)
+	}
+	return b.calls > 0
 }
 
 // oneByOne sends the items as single messages.
@@ -100,7 +116,9 @@ func (k *Asker) oneByOne(ctx context.Context, s Sink, items []Item) error {
 		places <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-places }()
-			_ = k.Do(ctx, s, &items[i]) // stays in the item
+			// Params and results of the user may panic. The item holds the error.
+			defer rescue.Catch(nil, func(err error) { items[i].Err = err })
+			_ = k.Do(ctx, s, &items[i])
 		})
 	}
 	wait.Wait()

@@ -9,11 +9,11 @@ import (
 	. "github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ownNumbers is twoNumbers with append and parse methods of its own.
+// ownNumbers is twoNumbers with its own append and parse methods.
 type ownNumbers struct{ minuend, subtrahend int64 }
 
 func (n *ownNumbers) ParseJSON(text []byte) error {
-	// {"minuend":42,"subtrahend":23}, as the benchmark sends it
+	// {"minuend":42,"subtrahend":23}, as sent by the benchmark
 	i := len(`{"minuend":`)
 	for ; text[i] != ','; i++ {
 		n.minuend = n.minuend*10 + int64(text[i]-'0')
@@ -38,7 +38,7 @@ func benchMux() *Mux {
 	return m
 }
 
-// BenchmarkDispatch is a payload in, the response out, on one goroutine.
+// BenchmarkDispatch measures a payload in and its response out, on one goroutine.
 func BenchmarkDispatch(b *testing.B) {
 	m := benchMux()
 	a := &Answerer{Handler: m, Mode: m.Mode, Cancellation: CancelRequest}
@@ -47,7 +47,7 @@ func BenchmarkDispatch(b *testing.B) {
 			payload := []byte(`{"jsonrpc":"2.0","method":"` + method + `","params":{"minuend":42,"subtrahend":23},"id":1}`)
 			b.ReportAllocs()
 			var out []byte
-			x := &Exchange{} // no handler keeps its Peer here
+			x := &Exchange{} // no handler retains its Peer here
 			for b.Loop() {
 				out, _ = a.Answer(context.Background(), out[:0], payload, x)
 			}
@@ -58,7 +58,7 @@ func BenchmarkDispatch(b *testing.B) {
 	}
 }
 
-// BenchmarkParse is the strict pass alone.
+// BenchmarkParse measures only the strict pass.
 func BenchmarkParse(b *testing.B) {
 	payload := []byte(`{"jsonrpc":"2.0","method":"subtract","params":{"minuend":42,"subtrahend":23},"id":1}`)
 	b.ReportAllocs()
@@ -69,7 +69,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkScan is the grammar of a document of 64 KiB with short strings, numbers and nesting.
+// BenchmarkScan measures the grammar check of a 64 KiB document with short strings, numbers and
+// nesting.
 func BenchmarkScan(b *testing.B) {
 	doc := []byte(`[`)
 	for i := 0; len(doc) < 64<<10; i++ {
@@ -105,7 +106,7 @@ func BenchmarkLocal(b *testing.B) {
 	}
 }
 
-// BenchmarkConn is a call and its answer between two Conns in memory.
+// BenchmarkConn measures a call and its response between two Conns in memory.
 func BenchmarkConn(b *testing.B) {
 	for _, method := range []string{"subtract", "quick", "ownQuick"} {
 		for _, callers := range []int{1, 50} {

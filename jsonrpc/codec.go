@@ -9,23 +9,27 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// This is the one file that knows the JSON codec, to be swapped for encoding/json/v2 when that is in every
-// supported Go version. The codec is strict: exact-case names, no member twice, valid UTF-8.
+// This is the only file that depends on the JSON codec. encoding/json/v2 can replace it once every
+// supported Go version has it. The codec is strict: case-sensitive names, no duplicate members,
+// valid UTF-8.
 
-// Maps are written in the order of their keys, so that equal values give equal bytes; a Raw or an ID inside a value keeps its escapes.
+// encodeOptions writes maps in the order of their keys, so that equal values give equal bytes. A
+// Raw or an ID inside a value retains its escapes.
 var encodeOptions = json.JoinOptions(json.Deterministic(true), jsontext.PreserveRawStrings(true))
 
-// lenientText lets a string with an escaped lone surrogate pass, with U+FFFD in its place: for error messages.
+// lenientText accepts a string with an escaped lone surrogate and replaces that with U+FFFD. It is
+// used for error messages.
 var lenientText = jsontext.AllowInvalidUTF8(true)
 
 var encoders = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// appendValue adds the JSON text of v to dst.
+// appendValue appends the JSON text of v to dst.
 func appendValue(dst []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:
@@ -37,6 +41,10 @@ func appendValue(dst []byte, v any) ([]byte, error) {
 		return append(dst, v...), nil
 	case Appender:
 		return v.AppendJSON(dst)
+	case string:
+		if utf8.ValidString(v) { // otherwise the codec returns its error
+			return AppendString(dst, v), nil
+		}
 	case bool:
 		return strconv.AppendBool(dst, v), nil
 	case int:
@@ -62,7 +70,7 @@ func appendValue(dst []byte, v any) ([]byte, error) {
 	return dst, err
 }
 
-// decodeValue reads text, which is valid JSON, into the value that v points to.
+// decodeValue decodes text, which is valid JSON, into the value that v points to.
 func decodeValue(text Raw, v any) error {
 	switch v := v.(type) {
 	case nil:
@@ -91,12 +99,12 @@ func decodeValue(text Raw, v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// decodeExactly is decodeValue that refuses members the type does not have.
+// decodeExactly is decodeValue, but rejects members that the type does not have.
 func decodeExactly(text Raw, v any) error {
 	return json.Unmarshal(text, v, json.RejectUnknownMembers(true))
 }
 
-// decodeError reads the error of a response. In 1.0 it may be any value.
+// decodeError decodes the error of a response. In version 1.0 it may be any value.
 func decodeError(text Raw, version Version) (*Error, error) {
 	var e struct {
 		Code    *int64  `json:"code"`
@@ -117,7 +125,8 @@ func decodeError(text Raw, version Version) (*Error, error) {
 	return nil, fmt.Errorf("%w: %w", ErrBadResponse, err)
 }
 
-// whereAndWhy takes a codec's error apart: the JSON pointer below the value that was read, and what it wanted.
+// whereAndWhy returns two parts of a codec's error: the JSON pointer relative to the decoded value,
+// and the reason.
 func whereAndWhy(err error) (pointer, reason string) {
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		if errors.Is(err, json.ErrUnknownName) {
@@ -140,14 +149,14 @@ func whereAndWhy(err error) (pointer, reason string) {
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return string(e.JSONPointer), "member comes twice"
+			return string(e.JSONPointer), "duplicate member"
 		}
 		return string(e.JSONPointer), "text is not valid Unicode"
 	}
 	return "", "wrong value"
 }
 
-// wanted names what a Go type is in JSON.
+// wanted returns the JSON name of a Go type.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -174,7 +183,7 @@ func wanted(t reflect.Type) string {
 	return "other value"
 }
 
-// kindName names the kind of a JSON value by its first byte.
+// kindName returns the name of a JSON value's kind, from its first byte.
 func kindName(c byte) string {
 	switch c {
 	case '{':

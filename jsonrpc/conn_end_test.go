@@ -16,7 +16,7 @@ import (
 	. "github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// scripted is a Transport that plays what it is given.
+// scripted is a Transport that returns prepared input.
 type scripted struct {
 	reads   chan scriptedRead
 	written chan string
@@ -107,7 +107,8 @@ func TestQuickAnswersGoOutBeforeTheEnd(t *testing.T) {
 func TestFrameErrors(t *testing.T) {
 	s := newScripted()
 	c := NewConn(s)
-	c.Handler, c.Mode = specMux(), func(string) Mode { return Quick } // so that the answers come in order
+	// makes the responses arrive in order
+	c.Handler, c.Mode = specMux(), func(string) Mode { return Quick }
 	s.reads <- scriptedRead{err: &FrameError{Answer: ErrInvalidRequest, Err: ErrTooLarge}}
 	s.reads <- scriptedRead{payload: `{"jsonrpc":"2.0","method":"sum","params":[1],"id":1}`}
 	c.Start(t.Context())
@@ -136,7 +137,7 @@ func TestAQuietConnDoesNotAnswerGarbage(t *testing.T) {
 	s.reads = make(chan scriptedRead, 300)
 	for i := range 200 {
 		text := "warning: something"
-		if i == 60 { // a message in between: the count starts again
+		if i == 60 { // a valid message in between: the count restarts
 			text = `{"jsonrpc":"2.0","method":"log"}`
 		}
 		s.reads <- scriptedRead{payload: text}
@@ -149,7 +150,23 @@ func TestAQuietConnDoesNotAnswerGarbage(t *testing.T) {
 	}
 }
 
-// A peer that does not read is closed after OutWait; the reader goes on reading meanwhile, and everybody learns why.
+// TestUnreadableFramesAreGarbageToo checks that lines over the limit are counted like readable
+// garbage lines.
+func TestUnreadableFramesAreGarbageToo(t *testing.T) {
+	s := newScripted()
+	c := NewConn(s)
+	c.Quiet = true
+	s.reads = make(chan scriptedRead, 300)
+	for range 200 {
+		s.reads <- scriptedRead{err: &FrameError{Err: ErrTooLarge, Answer: ErrInvalidRequest}}
+	}
+	if err := c.Serve(t.Context()); !errors.Is(err, ErrGarbage) || len(s.reads) != 100 {
+		t.Errorf("Serve = %v, %d of 200 not read", err, len(s.reads))
+	}
+}
+
+// TestSlowPeer checks that a peer that does not read is closed after OutWait, that the reader
+// continues meanwhile, and that all callers get the reason.
 func TestSlowPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
@@ -181,7 +198,8 @@ func TestSlowPeer(t *testing.T) {
 	})
 }
 
-// A caller whose peer does not read hears its context all the same.
+// TestCallToASlowPeerHearsItsContext checks that a call to a peer that does not read returns when
+// its context ends.
 func TestCallToASlowPeerHearsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
@@ -218,7 +236,7 @@ func TestTooManyNotificationsEndTheConversation(t *testing.T) {
 	line := `{"jsonrpc":"2.0","method":"log","params":["` + strings.Repeat("x", 1000) + `"]}`
 	for range 20 {
 		if _, err := io.WriteString(w.c, line+"\n"); err != nil {
-			break // it has ended
+			break // the connection is closed
 		}
 	}
 	if _, err := w.r.ReadString('\n'); err == nil {
@@ -367,7 +385,7 @@ func TestStreamThatLags(t *testing.T) {
 		case <-first:
 		default:
 			close(first)
-			for len(c.Pending()) > 0 { // until it was given up
+			for len(c.Pending()) > 0 { // until the call was given up
 				_ = c.Notify(t.Context(), "turn", nil)
 			}
 		}
@@ -393,7 +411,8 @@ func TestItemsWithTheirOwnID(t *testing.T) {
 	}
 	go func() { done <- c.Do(context.Background(), &Item{Method: "x", ID: StringID("ä🌍")}) }()
 	w.want(`{"jsonrpc":"2.0","method":"x","id":"ä🌍"}`)
-	w.send(`{"jsonrpc":"2.0","result":1,"id":"\u00e4\ud83c\udf0d"}`) // as Python's json.dumps writes it
+	// as Python's json.dumps writes it
+	w.send(`{"jsonrpc":"2.0","result":1,"id":"\u00e4\ud83c\udf0d"}`)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -438,7 +457,8 @@ func TestErrorFromThePeer(t *testing.T) {
 	}
 }
 
-// An error with id null is about a request that the peer could not read. With one call in flight, it can only be that one's.
+// TestErrorForNobodyInParticular checks that an error with id null, which is about a request that
+// the peer could not read, ends the only call in flight.
 func TestErrorForNobodyInParticular(t *testing.T) {
 	w, c := serveWire(t, serving(specMux()))
 	done := make(chan error, 2)
@@ -461,7 +481,8 @@ func TestErrorForNobodyInParticular(t *testing.T) {
 	}
 }
 
-// A quick answer that waits for the end of what was read is an answer under way: a Shutdown meanwhile does not lose it.
+// TestShutdownWaitsForHeldAnswers checks that a held response of a quick method counts as a payload
+// in progress: a Shutdown meanwhile does not lose it.
 func TestShutdownWaitsForHeldAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
@@ -470,7 +491,7 @@ func TestShutdownWaitsForHeldAnswers(t *testing.T) {
 		m.Add("quick", Func(func(context.Context, struct{}) (int, error) { return 1, nil }), Quick)
 		m.Add("gate", Func(func(context.Context, struct{}) (int, error) {
 			go func() { _ = c.Shutdown(context.Background()) }()
-			time.Sleep(time.Second) // on the reader: nothing more is read meanwhile
+			time.Sleep(time.Second) // on the reader goroutine: nothing more is read meanwhile
 			return 2, nil
 		}), Quick)
 		c.Handler, c.Mode = m, m.Mode

@@ -44,8 +44,8 @@ func TestCallBothWays(t *testing.T) {
 	}
 }
 
-// Two sides that call each other from inside their handlers, three deep, with the same ids in flight, and far more
-// of them than handlers may run.
+// TestPairsThatCallEachOther has two sides that call each other from their handlers, three levels
+// deep, with the same ids in flight, and with far more calls than handlers may run.
 func TestPairsThatCallEachOther(t *testing.T) {
 	const callers, depth = 1000, 3
 	deeper := func() *Mux {
@@ -135,7 +135,7 @@ func TestCancelOnTheWire(t *testing.T) {
 		return nil, ctx.Err()
 	})})
 	w, _ := serveWire(t, serving(m))
-	for i := range 500 { // a cancel right behind its request finds it
+	for i := range 500 { // a cancel directly after its request finds it
 		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"wait","id":%d}`, i),
 			fmt.Sprintf(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":%d}}`, i))
 		w.want(fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":-32800,"message":"Request cancelled","data":{"reason":"cancelled","retryable":false}},"id":%d}`, i))
@@ -169,7 +169,8 @@ func TestCallDeadline(t *testing.T) {
 	})
 }
 
-// A handler that ignores its context is answered for, a second late.
+// TestStuckHandler checks that a request gets its response one second after the deadline if the
+// handler ignores its context.
 func TestStuckHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := muxOf(map[string]Handler{"stuck": Func(func(ctx context.Context, _ struct{}) (any, error) {
@@ -183,7 +184,7 @@ func TestStuckHandler(t *testing.T) {
 		if took := time.Since(start); took > 63*time.Second {
 			t.Errorf("took %v", took)
 		}
-		_ = c.Shutdown(t.Context()) // nothing follows the first answer
+		_ = c.Shutdown(t.Context()) // nothing follows the first response
 		if rest, _ := w.r.ReadString('\n'); rest != "" {
 			t.Errorf("also got %s", rest)
 		}
@@ -407,7 +408,7 @@ func TestBusyByWeight(t *testing.T) {
 			t.Fatal(line, err)
 		}
 	}
-	for { // there is room again, a moment after the answer
+	for { // there is room again shortly after the response
 		w.send(call + `3}`)
 		line, err := w.r.ReadString('\n')
 		if err != nil {

@@ -1,7 +1,8 @@
-// Package jsonrpc is JSON-RPC 2.0 for both ends of a wire: typed methods to serve, and calls to make, on any carrier.
+// Package jsonrpc implements JSON-RPC 2.0 for servers and clients: methods with typed params and
+// results, and calls, over any transport.
 //
-// A server is a [Mux] of functions. A client is a [Peer]. On a carrier that both ends may use at any time, each end is a
-// [Conn], which is both at once:
+// A server is a [Mux] of functions. A client is a [Peer]. On a transport that both sides may use at
+// any time, each side is a [Conn], which is server and client at once:
 //
 //	var mux jsonrpc.Mux
 //	mux.Add("subtract", jsonrpc.Func(func(ctx context.Context, in struct {
@@ -18,10 +19,13 @@
 //
 //	answer, err := jsonrpc.Call[int](ctx, conn, "subtract", []int{42, 23})
 //
-// A request yields any number of notifications, then exactly one response. Messages are read strictly: exact-case
-// members, none twice, valid UTF-8, bounded depth; and what nobody reads stays the bytes that came: ids, params,
-// results and error data go on as they are. Every queue has a bound; see [Limits].
+// A request yields any number of notifications, then exactly one response. Messages are read
+// strictly: member names are case-sensitive and must not repeat, the text must be valid UTF-8, and
+// the depth is bounded. Values that the engine does not decode are passed on as the received bytes:
+// ids, params, results and error data. Every queue has a bound; see [Limits].
 //
-// A [Conn] is made of two halves that know no transport, for carriers that are none: the [Answerer] takes a payload and gives back the
-// response, the [Asker] keeps the calls that wait. The specification is https://www.jsonrpc.org/specification of 2013-01-04.
+// A [Conn] consists of two halves that do not depend on a [Transport], for HTTP and others where
+// requests and responses are separate: the [Answerer] takes a payload and returns the response, and
+// the [Asker] tracks the calls that wait. The specification is
+// https://www.jsonrpc.org/specification of 2013-01-04.
 package jsonrpc

@@ -1,11 +1,16 @@
 package jsonrpc
 
-import "errors"
+import (
+	"errors"
+	"strconv"
+)
 
-// AppendValue adds the JSON text of v to dst, as params and results have it: equal values give equal bytes, and a [Raw] stays as it is.
+// AppendValue appends the JSON text of v to dst, encoded as in params and results: equal values
+// give equal bytes, and a [Raw] is unchanged.
 func AppendValue(dst []byte, v any) ([]byte, error) { return appendValue(dst, v) }
 
-// AppendRequest adds a request to dst. params that are nil, or a nil Raw, are left out; others must be encoded as an object or an array.
+// AppendRequest appends a request to dst. If params is nil or a nil Raw, the member is omitted;
+// otherwise it must encode as an object or an array.
 func AppendRequest(dst []byte, v Version, id ID, method string, params any) ([]byte, error) {
 	dst, err := appendCall(dst, v, method, params)
 	if err != nil {
@@ -14,7 +19,7 @@ func AppendRequest(dst []byte, v Version, id ID, method string, params any) ([]b
 	return append(id.Append(dst), '}'), nil
 }
 
-// AppendNotification adds a notification to dst, with params as in [AppendRequest].
+// AppendNotification appends a notification to dst, with params as in [AppendRequest].
 func AppendNotification(dst []byte, v Version, method string, params any) ([]byte, error) {
 	dst, err := appendCall(dst, v, method, params)
 	if err != nil {
@@ -27,24 +32,25 @@ func AppendNotification(dst []byte, v Version, method string, params any) ([]byt
 	return append(dst, '}'), nil
 }
 
-// idMember stands at the end of what appendCall writes, for the id to follow.
+// idMember ends the output of appendCall; the id follows it.
 const idMember = `,"id":`
 
-// appendCall writes a request up to the value of its id, which is last so that it can be chosen late.
+// appendCall writes a request up to the value of its id. The id is last so that it can be chosen
+// late.
 func appendCall(dst []byte, v Version, method string, params any) ([]byte, error) {
 	if v == Version1 {
 		dst = append(dst, `{"method":`...)
 	} else {
 		dst = append(dst, `{"jsonrpc":"2.0","method":`...)
 	}
-	dst = appendString(dst, method)
+	dst = AppendString(dst, method)
 	const member = `,"params":`
 	start := len(dst) + len(member)
 	dst, err := appendParams(append(dst, member...), v, params)
 	if err != nil {
 		return dst, err
 	}
-	if len(dst) == start { // none
+	if len(dst) == start { // no params
 		dst = dst[:start-len(member)]
 		if v == Version1 {
 			dst = append(dst, `,"params":[]`...)
@@ -53,7 +59,7 @@ func appendCall(dst []byte, v Version, method string, params any) ([]byte, error
 	return append(dst, idMember...), nil
 }
 
-// appendParams adds the text of params, nothing for nil.
+// appendParams appends the text of params, or nothing for nil.
 func appendParams(dst []byte, v Version, params any) ([]byte, error) {
 	if raw, ok := params.(Raw); params == nil || ok && raw == nil {
 		return dst, nil
@@ -71,7 +77,7 @@ func appendParams(dst []byte, v Version, params any) ([]byte, error) {
 
 var errParams = errors.New("jsonrpc: params must be an object or an array (JSON-RPC 2.0, section 4.2)")
 
-// AppendResult adds the response that holds result to dst.
+// AppendResult appends a response with result to dst.
 func AppendResult(dst []byte, v Version, id ID, result any) ([]byte, error) {
 	out, err := appendValue(appendResultHead(dst, v), result)
 	if err != nil {
@@ -87,7 +93,7 @@ func appendResultHead(dst []byte, v Version) []byte {
 	return append(dst, `{"jsonrpc":"2.0","result":`...)
 }
 
-// appendResultTail ends the result. The id and a brace are to follow.
+// appendResultTail ends the result. The caller appends the id and a brace.
 func appendResultTail(dst []byte, v Version) []byte {
 	if v == Version1 {
 		dst = append(dst, `,"error":null`...)
@@ -95,7 +101,7 @@ func appendResultTail(dst []byte, v Version) []byte {
 	return append(dst, idMember...)
 }
 
-// AppendError adds the response that holds e to dst.
+// AppendError appends a response with e to dst.
 func AppendError(dst []byte, v Version, id ID, e *Error) []byte {
 	if v == Version1 {
 		dst = append(dst, `{"result":null,"error":`...)
@@ -106,20 +112,20 @@ func AppendError(dst []byte, v Version, id ID, e *Error) []byte {
 	return append(id.Append(append(dst, idMember...)), '}')
 }
 
-// AppendJSON adds the error object to dst.
+// AppendJSON appends the error object to dst.
 func (e *Error) AppendJSON(dst []byte) ([]byte, error) {
-	dst, _ = appendValue(append(dst, `{"code":`...), e.Code)
-	dst = appendString(append(dst, `,"message":`...), e.Message)
+	dst = strconv.AppendInt(append(dst, `{"code":`...), e.Code, 10)
+	dst = AppendString(append(dst, `,"message":`...), e.Message)
 	if e.Data != nil {
 		dst = append(append(dst, `,"data":`...), e.Data...)
 	}
 	return append(dst, '}'), nil
 }
 
-// MarshalJSON writes the error object, so that an Error can be part of a larger value.
+// MarshalJSON returns the error object, so that an Error can be part of a larger value.
 func (e *Error) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil) }
 
-// UnmarshalJSON reads an error object.
+// UnmarshalJSON decodes an error object.
 func (e *Error) UnmarshalJSON(text []byte) error {
 	parsed, err := decodeError(text, Version2)
 	if err != nil {

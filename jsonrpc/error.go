@@ -15,31 +15,35 @@ const (
 	CodeInternalError  = -32603
 )
 
-// Codes of this module. They lie outside the reserved range on purpose, since -32000 to -32099 means
-// different things in MCP, A2A and ACP. Errors that the engine makes with them carry a [FaultData].
+// Codes of this module. They are outside the reserved range because -32000 to -32099 have different
+// meanings in MCP, A2A and ACP. Errors that the engine creates with them carry a [FaultData].
 const (
 	CodeBusy             = -31001 // too many requests are waiting
-	CodeDeadline         = -31002 // the handler passed its deadline
-	CodeResponseTooLarge = -31003 // the answer is over the limit
-	CodeShuttingDown     = -31004 // no new requests are taken
-	CodeUnauthorized     = -31005 // no, wrong or insufficient credentials on a stream
-	CodeUnavailable      = -31006 // whoever would have answered is away
-	CodeStorage          = -31009 // what keeps state is in trouble
-	CodeCancelled        = -32800 // the caller cancelled the request (Language Server Protocol 3.17, ErrorCodes)
+	CodeDeadline         = -31002 // the handler exceeded its deadline
+	CodeResponseTooLarge = -31003 // the response exceeds its limit
+	CodeShuttingDown     = -31004 // new requests are not accepted
+	CodeUnauthorized     = -31005 // missing, invalid or insufficient credentials on a stream
+	CodeUnavailable      = -31006 // the peer that would respond is not connected
+	CodeDenied           = -31007 // a policy forbids the call
+	CodePinMismatch      = -31008 // a tool is not the one that was approved
+	CodeStorage          = -31009 // the storage of state failed
+	// CodeCancelled means that the caller cancelled the request (Language Server Protocol 3.17,
+	// ErrorCodes).
+	CodeCancelled = -32800
 )
 
-// An Error is what the peer answered instead of a result (JSON-RPC 2.0, section 5.1). Out of a call,
-// an *Error always comes from the other side; our own failures have other types.
+// An Error is the error of a response (JSON-RPC 2.0, section 5.1). An *Error that a call returns
+// always comes from the peer; failures of this side have other types.
 //
-// A [Handler] that returns an *Error sends it as it is. One that is wrapped in another error becomes
-// "Internal error" on the wire, so that private texts stay here.
+// An *Error that a [Handler] returns is sent unchanged. If it is wrapped in another error, the peer
+// receives "Internal error", so that private texts are not sent.
 type Error struct {
 	Code    int64
 	Message string
-	Data    Raw // nil when the member was absent; "null" only when somebody wrote it
+	Data    Raw // nil if the member was absent; "null" only if it was sent
 }
 
-// The kinds of errors, for errors.Is. They compare by code alone.
+// The kinds of errors, for errors.Is. They are compared by code only.
 var (
 	ErrParseError     = &Error{Code: CodeParseError, Message: "Parse error"}
 	ErrInvalidRequest = &Error{Code: CodeInvalidRequest, Message: "Invalid Request"}
@@ -49,35 +53,37 @@ var (
 	ErrCancelled      = &Error{Code: CodeCancelled, Message: "Request cancelled"}
 )
 
-// What goes wrong on this side. None of these was sent by the peer.
+// Errors of this side. The peer sends none of them.
 var (
 	ErrClosed        = errors.New("jsonrpc: connection closed")
-	ErrBusy          = errors.New("jsonrpc: too many calls are waiting for an answer")
-	ErrBadResponse   = errors.New("jsonrpc: the peer's answer is no JSON-RPC response")
+	ErrBusy          = errors.New("jsonrpc: too many calls are waiting for a response")
+	ErrBadResponse   = errors.New("jsonrpc: the peer's reply is not a JSON-RPC response")
 	ErrTooLarge      = errors.New("jsonrpc: message too large")
-	ErrOneWay        = errors.New("jsonrpc: nothing can be sent to this peer from here")
-	ErrAnswered      = errors.New("jsonrpc: the request of this peer is already answered")
+	ErrOneWay        = errors.New("jsonrpc: this transport cannot send requests to the peer")
+	ErrAnswered      = errors.New("jsonrpc: the request of this peer already has a response")
 	ErrPeerCancelled = errors.New("jsonrpc: cancelled by the peer")
-	ErrLagging       = errors.New("jsonrpc: notifications came faster than they were taken")
-	ErrBatchRefused  = errors.New("jsonrpc: the peer does not take batches")
-	ErrGarbage       = errors.New("jsonrpc: the peer sends no JSON-RPC")
-	ErrSlowPeer      = errors.New("jsonrpc: the peer does not read what is sent to it")
+	ErrLagging       = errors.New("jsonrpc: notifications arrived faster than they were read")
+	ErrBatchRefused  = errors.New("jsonrpc: the peer does not support batches")
+	ErrGarbage       = errors.New("jsonrpc: the peer does not send JSON-RPC")
+	ErrStillRunning  = errors.New("jsonrpc: handlers still run although their contexts have ended")
+	ErrSlowPeer      = errors.New("jsonrpc: the peer does not read its messages")
 )
 
-// ErrTimeout says that a call had no answer, or a handler did not return, within the time it had. It is
-// a context.DeadlineExceeded for errors.Is.
+// ErrTimeout means that a call got no response, or a handler did not return, in time. errors.Is
+// reports it as context.DeadlineExceeded.
 var ErrTimeout error = timeoutError{}
 
 type timeoutError struct{}
 
-func (timeoutError) Error() string        { return "jsonrpc: time is up" }
+func (timeoutError) Error() string        { return "jsonrpc: deadline exceeded" }
 func (timeoutError) Timeout() bool        { return true }
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// NewError makes an Error without data.
+// NewError creates an Error without data.
 func NewError(code int64, message string) *Error { return &Error{Code: code, Message: message} }
 
-// WithData returns a copy of e with data in it, as the codec encodes it. Data that cannot be encoded is left out.
+// WithData returns a copy of e with data, as encoded by the codec. Data that cannot be encoded is
+// omitted.
 func (e *Error) WithData(data any) *Error {
 	c := *e
 	raw, err := appendValue(nil, data)
@@ -103,9 +109,10 @@ type FaultData struct {
 	Reason       string `json:"reason"`                // one word, such as "busy"
 	Retryable    bool   `json:"retryable"`             // the same request may succeed later
 	RetryAfterMs int64  `json:"retryAfterMs,omitzero"` // when to try again, in milliseconds
+	Upstream     string `json:"upstream,omitzero"`     // of a gateway: the name of the server
 }
 
-// The faults that the engine itself answers with.
+// The errors that the engine itself responds with.
 var (
 	faultBusy      = fault(CodeBusy, "Busy", `{"reason":"busy","retryable":true,"retryAfterMs":100}`)
 	faultDeadline  = fault(CodeDeadline, "Deadline exceeded", `{"reason":"deadline","retryable":true}`)

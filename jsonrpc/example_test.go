@@ -14,7 +14,8 @@ type operands struct {
 	Subtrahend int `json:"subtrahend"`
 }
 
-// Two ends of one conversation: a server with a typed method, and a client that calls it by position and by name.
+// The example connects two sides: a server with a typed method, and a client that calls it by
+// position and by name.
 func Example() {
 	var mux jsonrpc.Mux
 	mux.Add("subtract", jsonrpc.Func(func(_ context.Context, in operands) (int, error) {
@@ -41,7 +42,8 @@ func Example() {
 	// Method not found (-32601)
 }
 
-// What does not fit the Go type of a method is refused before the method runs, with a pointer to the place.
+// Params that do not match the Go type of a method are rejected before the method runs, with a
+// pointer to the invalid param.
 func ExampleFunc() {
 	h := jsonrpc.Func(func(_ context.Context, in operands) (int, error) { return in.Minuend - in.Subtrahend, nil })
 	for _, params := range []string{`[42,23]`, `{"subtrahend":23,"minuend":42}`, `[42]`, `{"minuend":42,"subtrahend":"x"}`} {
@@ -59,7 +61,7 @@ func ExampleFunc() {
 	// Invalid params (-32602) {"pointer":"/subtrahend","reason":"want integer in range, got string"}
 }
 
-// A handler talks back to its caller while it runs.
+// A handler notifies its caller while it runs.
 func ExamplePeerFunc() {
 	var server, client jsonrpc.Mux
 	server.Add("greet", jsonrpc.PeerFunc(func(ctx context.Context, caller jsonrpc.Peer, _ struct{}) (string, error) {
@@ -73,7 +75,8 @@ func ExamplePeerFunc() {
 	// Output: Hello, Ada <nil>
 }
 
-// The answering half alone: a payload in, the response out. This is all that a carrier such as HTTP needs.
+// An Answerer takes a payload and returns the response, without a Conn. A transport such as HTTP
+// needs nothing else.
 func ExampleAnswerer() {
 	var mux jsonrpc.Mux
 	mux.Add("sum", jsonrpc.Func(func(_ context.Context, in []int) (sum int, err error) {
@@ -97,7 +100,7 @@ func ExampleAnswerer() {
 	// {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}
 }
 
-// Many calls in one array, each with its own outcome.
+// Conn.Batch sends many calls in one array, each with its own result.
 func ExampleConn_Batch() {
 	var mux jsonrpc.Mux
 	mux.Add("subtract", jsonrpc.Func(func(_ context.Context, in operands) (int, error) { return in.Minuend - in.Subtrahend, nil }))
@@ -126,7 +129,7 @@ func ExampleConn_Batch() {
 	// Method not found (-32601)
 }
 
-// Messages of a payload without a decoder: nothing is copied, params and ids are the bytes that came.
+// Scan returns the messages of a payload without copying: params and ids are the original bytes.
 func ExampleScan() {
 	err := jsonrpc.Scan([]byte(`[{"jsonrpc":"2.0","method":"run","params":{"n":1.0},"id":"a"},{"jsonrpc":"2.0","result":[],"id":7}]`),
 		func(m *jsonrpc.Message) {
@@ -137,4 +140,36 @@ func ExampleScan() {
 	// request=true id="a" method="run" params={"n":1.0} result=.
 	// request=false id=7 method="" params= result=[].
 	// <nil>
+}
+
+// A handler that forwards all params but one does not need a Go type for them.
+func ExampleRaw_Members() {
+	params := jsonrpc.Raw(`{"user":"ada","token":"secret","limit":10}`)
+	out := []byte{'{'}
+	for name, value := range params.Members() {
+		if string(name) == "token" {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(jsonrpc.AppendString(out, string(name)), ':'), value...)
+	}
+	fmt.Printf("%s}\n", out)
+	// Output: {"user":"ada","limit":10}
+}
+
+func ExampleRaw_Elements() {
+	for element := range jsonrpc.Raw(`[1.50, "two", {"three":3}]`).Elements() {
+		fmt.Printf("%s\n", element)
+	}
+	// Output:
+	// 1.50
+	// "two"
+	// {"three":3}
+}
+
+func ExampleAppendString() {
+	fmt.Printf("%s\n", jsonrpc.AppendString([]byte(`"text":`), "one\ttab"))
+	// Output: "text":"one\ttab"
 }

@@ -6,31 +6,35 @@ import (
 	"sync"
 )
 
-// A Function is a [Handler] with a typed parameter and result. It is made by [Func] or [PeerFunc].
+// A Function is a [Handler] with typed params and a typed result. Create it with [Func] or
+// [PeerFunc].
 type Function struct {
-	In, Out reflect.Type // what params are decoded into, and what is returned
+	In, Out reflect.Type // the types of the params and of the result
 
 	params *params
 	handle func(ctx context.Context, req *Request) (any, error)
 }
 
-// Func makes a Handler of a function with typed params. In decides which params are taken:
+// Func creates a Handler from a function with typed params. In decides which params are accepted:
 //
-//   - a struct takes both positional params, in the order of its fields, and named ones. The name of a field is that of
-//     its json tag, or the field's name with a lower-case start (a caller that sends the same type wants tags: the codec
-//     writes an untagged field's name as it is). A field is required unless it is a pointer or its tag
-//     says omitzero or omitempty. An embedded struct stands for its fields. An empty struct takes none.
-//   - a slice takes any number of positional params, an array so many.
-//   - a map takes named params.
-//   - [Raw] takes the params as they came, nil for none. A [Parser], and a type with its own UnmarshalJSON, gets the same bytes.
-//   - any takes anything. Every other type takes exactly one positional param.
+//   - A struct accepts positional params, in the order of its fields, and named params. A field's
+//     name is the name in its json tag, or the Go name with a lower-case first letter. A caller
+//     that sends the same type needs tags: the codec writes an untagged field's name unchanged. A
+//     field is required unless it is a pointer or its tag contains omitzero or omitempty. An
+//     embedded struct stands for its fields. An empty struct accepts no params.
+//   - A slice accepts any number of positional params, an array exactly its length.
+//   - A map accepts named params.
+//   - [Raw] receives the unchanged params, or nil without params. A [Parser], and a type with its
+//     own UnmarshalJSON, receives the same bytes.
+//   - any accepts everything. Every other type accepts exactly one positional param.
 //
-// What does not fit is answered with -32602 and a [ParamFault] in data. Params with an unknown member, or one that comes twice, do not fit.
+// Invalid params get a -32602 error with a [ParamFault] in data. An unknown or repeated member
+// makes the params invalid.
 func Func[In, Out any](f func(context.Context, In) (Out, error)) *Function {
 	return newFunction(func(ctx context.Context, _ *Request, in In) (Out, error) { return f(ctx, in) })
 }
 
-// PeerFunc is [Func] for a function that talks back to its caller while it runs.
+// PeerFunc is [Func] for a function that calls or notifies its caller while it runs.
 func PeerFunc[In, Out any](f func(context.Context, Peer, In) (Out, error)) *Function {
 	return newFunction(func(ctx context.Context, req *Request, in In) (Out, error) { return f(ctx, req.Peer(), in) })
 }
@@ -49,13 +53,13 @@ func newFunction[In, Out any](f func(context.Context, *Request, In) (Out, error)
 		}}
 }
 
-// A slot is the memory that params are read into. It is used again.
+// A slot is the memory for decoding params. It is reused.
 type slot[In any] struct {
 	value In
-	self  Parser // value, if it reads itself
+	self  Parser // value, if it is a Parser
 }
 
-// reader returns what reads params into an In.
+// reader returns a function that decodes params into an In.
 func reader[In any](p *params) func(Raw) (In, *ParamFault) {
 	slots := sync.Pool{New: func() any {
 		s := new(slot[In])
@@ -77,16 +81,25 @@ func reader[In any](p *params) func(Raw) (In, *ParamFault) {
 	}
 }
 
-// ParamsOf returns what reads params into an In by the rules of [Func], for who calls functions in another way. It panics for a type
-// that Func panics for. What it returns is safe for concurrent use.
+// ParamsOf returns a function that decodes params into an In by the rules of [Func], for callers
+// that run functions in another way. It panics for the types that Func panics for. The returned
+// function is safe for concurrent use.
 func ParamsOf[In any]() func(params Raw) (In, *ParamFault) {
-	return reader[In](newParams(reflect.TypeFor[In]()))
+	t := reflect.TypeFor[In]()
+	p, known := knownParams.Load(t)
+	if !known {
+		p, _ = knownParams.LoadOrStore(t, newParams(t))
+	}
+	return reader[In](p.(*params))
 }
+
+// knownParams stores what ParamsOf found about a type: many functions have the same.
+var knownParams sync.Map
 
 // Handle decodes the params and calls the function.
 func (f *Function) Handle(ctx context.Context, req *Request) (any, error) { return f.handle(ctx, req) }
 
-// A Field is one parameter of a [Function] that takes a struct.
+// A Field is one parameter of a [Function] whose In is a struct.
 type Field struct {
 	Name     string // on the wire
 	Index    []int  // for reflect.Type.FieldByIndex
@@ -99,12 +112,18 @@ type Field struct {
 	nullable bool
 }
 
-// Fields returns the parameters in the order of their positions: exactly what is taken. It is nil when In
-// is no struct, or reads itself.
+// Fields returns all accepted parameters in the order of their positions. It is nil if In is not a
+// struct, or decodes itself.
 func (f *Function) Fields() []Field { return f.params.fields }
 
-// A ParamFault is the data of an "Invalid params" error: where params did not fit, and why. A type that reads itself
-// returns one to say what it wants; its Pointer then counts from the value it was given.
+// FieldsOf returns the parameters that [Func] accepts if In is t, in the order of their positions.
+// It is nil if t is neither a struct nor a pointer to one, or if it decodes itself. It panics for
+// the types that Func panics for.
+func FieldsOf(t reflect.Type) []Field { return newParams(t).fields }
+
+// A ParamFault is the data of an "Invalid params" error: which param is invalid, and why. A
+// [Parser] can return one with its own reason; its Pointer is then relative to the value that the
+// Parser received.
 type ParamFault struct {
 	Pointer string `json:"pointer"` // a JSON pointer into params (RFC 6901)
 	Reason  string `json:"reason"`
@@ -113,7 +132,7 @@ type ParamFault struct {
 func (p *ParamFault) Error() string { return "jsonrpc: params" + p.Pointer + ": " + p.Reason }
 
 func (p *ParamFault) answer() *Error {
-	data := appendString([]byte(`{"pointer":`), p.Pointer)
-	data = appendString(append(data, `,"reason":`...), p.Reason)
+	data := AppendString([]byte(`{"pointer":`), p.Pointer)
+	data = AppendString(append(data, `,"reason":`...), p.Reason)
 	return &Error{Code: CodeInvalidParams, Message: ErrInvalidParams.Message, Data: append(data, '}')}
 }

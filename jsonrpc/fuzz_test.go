@@ -13,7 +13,7 @@ import (
 	. "github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// seeds adds the files of testdata/payloads and what stands in this package's tables.
+// seeds adds the files of testdata/payloads and the texts of this package's test tables.
 func seeds(f *testing.F) {
 	files, err := filepath.Glob("testdata/payloads/*.json")
 	if err != nil || len(files) == 0 {
@@ -34,14 +34,14 @@ func seeds(f *testing.F) {
 	}
 }
 
-// strictly is an independent strict reader: RFC 8259 in valid UTF-8. Escaped lone surrogates are grammar, and are taken out first
-// since that reader refuses them.
+// strictly is an independent strict reader: RFC 8259 in valid UTF-8. Escaped lone surrogates are
+// valid grammar; they are removed first because that reader rejects them.
 func strictly(text []byte) bool {
 	v := jsontext.Value(withoutSurrogates(text))
 	return v.IsValid(jsontext.AllowDuplicateNames(true))
 }
 
-// withoutSurrogates replaces every escaped surrogate by another escape of the same length.
+// withoutSurrogates replaces every escaped surrogate with another escape of the same length.
 func withoutSurrogates(text []byte) []byte {
 	out := bytes.Clone(text)
 	for i := 0; i+6 <= len(out); i++ {
@@ -51,12 +51,13 @@ func withoutSurrogates(text []byte) []byte {
 		if out[i+1] == 'u' && (out[i+2]|0x20) == 'd' && strings.IndexByte("89abcdefABCDEF", out[i+3]) >= 0 {
 			out[i+2], out[i+3] = '0', '0'
 		}
-		i++ // an escaped backslash escapes nothing
+		i++ // an escaped backslash does not start an escape
 	}
 	return out
 }
 
-// FuzzParse compares the grammar with an independent reader, and holds that a value is kept as it came.
+// FuzzParse compares the grammar with an independent reader, and checks that values are stored
+// unchanged.
 func FuzzParse(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -73,8 +74,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzAnswer holds that every payload is answered with valid JSON, with as many responses as it has calls, and in the same way when
-// it is split over a Conn.
+// FuzzAnswer checks that the response to every payload is valid JSON, with as many responses as the
+// payload has calls, and is the same if the payload is sent over a Conn.
 func FuzzAnswer(f *testing.F) {
 	seeds(f)
 	m := specMux()
@@ -116,7 +117,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzID holds that an id is written as it was read.
+// FuzzID checks that an id is written as it was read.
 func FuzzID(f *testing.F) {
 	for _, s := range []string{`1`, `-1`, `0`, `-0`, `1.0`, `1e5`, `"1"`, `""`, `null`, `9007199254740993`, `999999999999999999`,
 		`1000000000000000000`, `18446744073709551616`, `"\u0061"`, `"é"`, `"\ud800"`, ` 1`, `01`, `true`, `[]`} {
@@ -139,7 +140,7 @@ func FuzzID(f *testing.F) {
 	})
 }
 
-// FuzzResult holds that a plain struct is written as the codec would write it.
+// FuzzResult checks that a plain struct is written as the codec writes it.
 func FuzzResult(f *testing.F) {
 	f.Add(int64(0), false, "", "")
 	f.Add(int64(-1<<63), true, "plain", "quote \" slash \\ / < > & \u2028 é 😀 \x00 \x7f")
@@ -164,7 +165,8 @@ func FuzzResult(f *testing.F) {
 	})
 }
 
-// FuzzParams holds that typed params never panic and that what does not fit is answered as such.
+// FuzzParams checks that typed params never panic and that invalid params get an "Invalid params"
+// error.
 func FuzzParams(f *testing.F) {
 	for _, s := range []string{`[42,23]`, `{"minuend":42,"subtrahend":23}`, `{"a":1}`, `[]`, `{}`, `null`, `{"text":"x","count":1,"nested":{"a":1}}`} {
 		f.Add([]byte(s))

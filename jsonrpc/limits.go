@@ -1,38 +1,87 @@
 package jsonrpc
 
 import (
-	"sync/atomic"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/grace"
 )
 
-// Limits bound what one conversation may cost. In each field zero means the default. A Limits is
-// plain data; changes after its first use have no effect.
+// Limits bound the resources of one connection. In each field, zero means the default. Changes
+// after the first use have no effect.
 type Limits struct {
-	Depth    int // nesting of one message; 1,000, from 16 to 10,000. Deeper: -32600
-	Tokens   int // values and member names in one message; 500,000. More: -32600
-	Batch    int // messages in one batch; 10,000. More: -32600 for the whole batch
-	Parallel int // members of one batch that run at once; 16. The rest wait
+	// Depth bounds the nesting of one message. The default is 1,000; other values are raised to 16
+	// or lowered to 10,000. A deeper message gets -32600.
+	Depth int
+	// Tokens bounds the values and member names in one message. The default is 500,000. A message
+	// with more gets -32600.
+	Tokens int
+	// Batch bounds the messages in one batch. The default is 10,000. A batch with more gets -32600
+	// as a whole.
+	Batch int
+	// Parallel bounds the members of one batch that run concurrently; the others wait. The default
+	// is 16.
+	Parallel int
 
-	BatchBytes int // answers to one batch, in bytes; 16 MiB. Members past it are not run and answered -31003
+	// BatchBytes bounds the responses to one batch, in bytes. The default is 16 MiB. Members above
+	// it are not run and get -31003.
+	BatchBytes int
 
-	Running      int // requests of one conversation that run at once; 256. More wait in line
-	Pending      int // requests that wait in line; 1,024. More are answered -31001 at once
-	PendingBytes int // bytes of requests that run or wait in line; 64 MiB. More are answered -31001 at once
-	NotifyBytes  int // bytes of notifications that wait in line; 8 MiB. More end the conversation
+	// Running bounds the requests of one connection that run concurrently; others are queued. The
+	// default is 256.
+	Running int
+	// Pending bounds the queued requests. The default is 1,024. A request above it gets -31001 at
+	// once.
+	Pending int
+	// PendingBytes bounds the queued and running requests, in bytes. The default is 64 MiB. A
+	// request above it gets -31001 at once.
+	PendingBytes int
+	// NotifyBytes bounds the queued notifications, in bytes. The default is 8 MiB. More close the
+	// connection.
+	NotifyBytes int
 
-	OutMessages int           // messages that wait to be written; 1,024. Callers and handlers wait for room
-	OutBytes    int           // bytes that wait to be written; 8 MiB. Callers and handlers wait for room
-	OutWait     time.Duration // how long they wait; 10 s. Then the peer is closed as one that does not read
+	// OutMessages bounds the messages that wait to be written. The default is 1,024. Above it,
+	// callers and handlers wait for room.
+	OutMessages int
+	// OutBytes bounds the bytes that wait to be written. The default is 8 MiB. Above it, callers
+	// and handlers wait for room, in first-come order.
+	OutBytes int
+	// OutWait bounds how long callers and handlers wait while the peer reads nothing, to within a
+	// tenth. The default is 10 s. After it the connection is closed with ErrSlowPeer.
+	OutWait time.Duration
 
-	Deadline      time.Duration // a handler's time, renewed by each of its notifications; 60 s. Negative: none. Passed: -31002
-	TotalDeadline time.Duration // a handler's time in all; 10 min. Negative: none
+	// Deadline is the time of a handler, renewed by each of its notifications. The default is 60 s;
+	// negative means no deadline. After it the request gets -31002.
+	Deadline time.Duration
+	// TotalDeadline is the total time of a handler. The default is 10 min; negative means no
+	// deadline.
+	TotalDeadline time.Duration
 
-	Calls    int           // own calls that wait for an answer; 65,536. More fail with ErrBusy
-	Events   int           // notifications that wait for one Stream; 256. More end it with ErrLagging
-	CallTime time.Duration // a call's time if its context has no deadline, renewed by each notification about it; 60 s. Negative: none. Passed: ErrTimeout
+	// Grace bounds how long the end of a connection waits for handlers whose contexts have been
+	// cancelled. The default is 5 s. After it Serve and Close return ErrStillRunning. If negative,
+	// both wait until the last handler has returned, however long that takes. There are two
+	// exceptions, which are bounded by a second: a Shutdown whose context has ended, and handlers
+	// that had the time of Conn.Grace.
+	Grace time.Duration
+
+	// Calls bounds the own calls that wait for a response. The default is 65,536. A call above it
+	// fails with ErrBusy.
+	Calls int
+	// Events bounds the notifications that wait for one Stream. The default is 256. One more ends
+	// the Stream with ErrLagging.
+	Events int
+	// EventBytes bounds the notifications that wait for one Stream, in bytes; each counts at least
+	// 1 KiB. The default is 8 MiB. All Streams of one connection together have eight times this. At
+	// the bound, the reader waits for room for up to 100 ms, and for 10 s in total until nothing
+	// waits. After that the Stream ends with ErrLagging; at the common bound, the Stream that holds
+	// most ends. If nothing waits for a Stream, it accepts a notification of any size.
+	EventBytes int
+	// CallTime is the time of a call whose context has no deadline, renewed by each notification
+	// about it. The default is 60 s; negative means no timeout. After it the call fails with
+	// ErrTimeout.
+	CallTime time.Duration
 }
 
-// withDefaults returns the limits in force.
+// withDefaults returns the effective limits.
 func (l Limits) withDefaults() Limits {
 	or(&l.Depth, defaultDepth)
 	l.Depth = min(max(l.Depth, 16), 10_000)
@@ -49,8 +98,10 @@ func (l Limits) withDefaults() Limits {
 	or(&l.OutWait, 10*time.Second)
 	or(&l.Deadline, 60*time.Second)
 	or(&l.TotalDeadline, 10*time.Minute)
+	or(&l.Grace, grace.Time)
 	or(&l.Calls, 65_536)
 	or(&l.Events, 256)
+	or(&l.EventBytes, 8<<20)
 	or(&l.CallTime, 60*time.Second)
 	return l
 }
@@ -61,46 +112,17 @@ func or[T comparable](p *T, otherwise T) {
 	}
 }
 
-// tickOf returns how often deadlines of length d are looked at: they are exact to this.
+// tickOf returns the interval at which deadlines of length d are checked, which is also their
+// precision.
 func tickOf(d time.Duration) time.Duration {
 	return min(max(d/10, time.Millisecond), time.Second)
 }
 
-// ticks returns how many ticks make up d, rounded up; a negative d is never reached.
+// ticks returns the number of ticks in d, rounded up. For a negative d it returns a number that is
+// never reached.
 func ticks(d, tick time.Duration) int64 {
 	if d < 0 {
 		return 1<<62 - 1
 	}
 	return int64((d + tick - 1) / tick)
-}
-
-// A Gate bounds the requests that run at once in all conversations that share it. The zero Gate, and nil, let all pass.
-type Gate struct {
-	Max int64 // requests at once; over it they are answered -31001. Zero: no bound
-
-	running atomic.Int64
-}
-
-func (g *Gate) enter() bool {
-	if g == nil || g.Max == 0 {
-		return true
-	}
-	if g.running.Add(1) <= g.Max {
-		return true
-	}
-	g.running.Add(-1)
-	return false
-}
-
-// mustEnter takes a place back that was left for a while.
-func (g *Gate) mustEnter() {
-	if g != nil && g.Max != 0 {
-		g.running.Add(1)
-	}
-}
-
-func (g *Gate) leave() {
-	if g != nil && g.Max != 0 {
-		g.running.Add(-1)
-	}
 }

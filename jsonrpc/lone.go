@@ -6,34 +6,43 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 )
 
-// A LoneClient asks one thing at a time and reads the answer on the goroutine that waits for it. There is no reader, no table and
-// no wake-up between them, which makes a round trip about a quarter shorter than on a [Conn]. It is for programs that make one call after
-// the other; callers on several goroutines take turns.
+// A LoneClient makes one call at a time and reads the response on the calling goroutine. It has no
+// reader goroutine, no table of calls and no wake-up between goroutines, which makes a round trip
+// about a quarter shorter than on a [Conn]. It is for programs that make one call after the other;
+// callers on several goroutines wait for each other.
 //
-// A call whose context or time ends closes the client, since only that ends a read. Make it with [NewLoneClient].
+// A call whose context ends or whose time expires closes the client, because only that interrupts a
+// read. Create it with [NewLoneClient].
 type LoneClient struct {
-	// Back answers what the peer asks while a call waits. Nil: its requests are answered with -32601, its notifications dropped.
+	// Back handles what the peer sends while a call waits. If nil, its requests get -32601 and its
+	// notifications are dropped.
 	Back *Answerer
 
-	Version  Version
-	CallTime time.Duration // of a call whose context has no deadline; 60 s. Negative: none
+	Version Version
+	// CallTime is the time of a call whose context has no deadline. The default is 60 s; negative
+	// means no timeout.
+	CallTime time.Duration
 
 	t    Transport
-	turn sync.Mutex // held for the whole of a call, which is what the type is for
+	turn sync.Mutex // held during a whole call, since calls run one at a time
 
 	// Guarded by turn.
 	last   uint64
+	others uint64 // messages sent that are not calls,
+	proved uint64 // and the number of those sent before a call that got its response
 	out    Burst
 	parser parser
 	timer  *time.Timer
 
-	mu    sync.Mutex // guards what follows
-	cause error      // why the client ended
+	mu    sync.Mutex // guards the fields below
+	cause error      // why the client was closed
 }
 
-// NewLoneClient makes a client on t, which it owns from now on.
+// NewLoneClient creates a client on t and takes ownership of t.
 func NewLoneClient(t Transport) *LoneClient { return &LoneClient{t: t} }
 
 // Call implements [Peer].
@@ -41,7 +50,7 @@ func (c *LoneClient) Call(ctx context.Context, method string, params, result any
 	return c.Stream(ctx, method, params, result, nil)
 }
 
-// Stream implements [Peer]. All notifications that come before the answer are about this call.
+// Stream implements [Peer]. All notifications that arrive before the response are about this call.
 func (c *LoneClient) Stream(ctx context.Context, method string, params, result any, on func(*Request) error) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -49,9 +58,10 @@ func (c *LoneClient) Stream(ctx context.Context, method string, params, result a
 	id := ID{n: c.last + 1}
 	var err error
 	if c.out.Bytes, err = AppendRequest(c.out.Bytes[:0], c.Version, id, method, params); err != nil {
-		return err
+		return AsNotSent(err)
 	}
 	defer c.disarm(c.arm(ctx))
+	before := c.others
 	if err := c.write(ctx); err != nil {
 		return err
 	}
@@ -65,6 +75,7 @@ func (c *LoneClient) Stream(ctx context.Context, method string, params, result a
 			return c.end(fmt.Errorf("%w: %w", ErrBadResponse, e))
 		}
 		if m := &c.parser.msgs[0]; !c.parser.batch && m.kind == kindResponse && m.id.Names(id) {
+			c.proved = before
 			return decodeAnswer(m.err.of(payload), m.result.of(payload), m.version, result)
 		}
 		if err := c.meanwhile(ctx, payload, on); err != nil {
@@ -73,13 +84,14 @@ func (c *LoneClient) Stream(ctx context.Context, method string, params, result a
 	}
 }
 
-// meanwhile takes what is not the answer: notifications, what the peer asks, and answers to calls that nobody made.
+// meanwhile handles a payload that is not the response: notifications, requests of the peer, and
+// responses that no call waits for.
 func (c *LoneClient) meanwhile(ctx context.Context, payload []byte, on func(*Request) error) error {
 	if m := &c.parser.msgs[0]; !c.parser.batch {
 		switch {
 		case m.kind == kindBadResponse, m.kind == kindBadRequest && m.method.absent():
 			return ErrBadResponse
-		case m.kind == kindResponse && m.id.IsNull() && !m.err.absent(): // it can only be about this call
+		case c.others == c.proved && isRefusal(m, payload): // it can only be about this call
 			return decodeAnswer(m.err.of(payload), nil, m.version, nil)
 		case m.kind == kindNotification && on != nil:
 			return on(&Request{Method: textOf(m.method.of(payload)), Params: m.params.of(payload).Clone()})
@@ -89,34 +101,36 @@ func (c *LoneClient) meanwhile(ctx context.Context, payload []byte, on func(*Req
 	if back == nil {
 		back = &Answerer{Version: c.Version}
 	}
-	out, _ := back.Answer(ctx, nil, payload, &Exchange{}) // the response says it all
+	out, _ := back.Answer(ctx, nil, payload, &Exchange{}) // the response contains the error
 	if len(out) == 0 {
 		return nil
 	}
+	c.others++
 	var b Burst
 	b.Add(out)
 	return c.t.Write(b)
 }
 
-// Notify implements [Peer]. It returns when the message is written.
+// Notify implements [Peer]. It returns after the message is written.
 func (c *LoneClient) Notify(ctx context.Context, method string, params any) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	var err error
 	if c.out.Bytes, err = AppendNotification(c.out.Bytes[:0], c.Version, method, params); err != nil {
-		return err
+		return AsNotSent(err)
 	}
 	defer c.disarm(c.arm(ctx))
+	c.others++
 	return c.write(ctx)
 }
 
-// write sends the message in out.
+// write writes the message in out.
 func (c *LoneClient) write(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return AsNotSent(context.Cause(ctx))
 	}
 	if err := c.ended(); err != nil {
-		return err
+		return AsNotSent(err)
 	}
 	c.out.Bytes = append(c.out.Bytes, '\n')
 	c.out.Ends = append(c.out.Ends[:0], len(c.out.Bytes))
@@ -126,10 +140,13 @@ func (c *LoneClient) write(ctx context.Context) error {
 	return nil
 }
 
-// arm closes the client when ctx or the time of the call ends, until disarm.
+// arm closes the client when ctx ends or the time of the call expires, until disarm is called.
 func (c *LoneClient) arm(ctx context.Context) (release func() bool) {
 	if ctx.Done() != nil {
-		release = context.AfterFunc(ctx, func() { c.close(context.Cause(ctx)) })
+		release = context.AfterFunc(ctx, func() {
+			defer rescue.Catch(nil, nil) // of a transport
+			c.close(context.Cause(ctx))
+		})
 	}
 	if _, has := ctx.Deadline(); has || c.CallTime < 0 {
 		return release
@@ -137,7 +154,10 @@ func (c *LoneClient) arm(ctx context.Context) (release func() bool) {
 	d := c.CallTime
 	or(&d, 60*time.Second)
 	if c.timer == nil {
-		c.timer = time.AfterFunc(d, func() { c.close(ErrTimeout) })
+		c.timer = time.AfterFunc(d, func() {
+			defer rescue.Catch(nil, nil) // of a transport
+			c.close(ErrTimeout)
+		})
 	} else {
 		c.timer.Reset(d)
 	}
@@ -153,16 +173,17 @@ func (c *LoneClient) disarm(release func() bool) {
 	}
 }
 
-// end closes the client after err and returns why it ended: an earlier reason if there was one.
+// end closes the client after err and returns why it was closed: an earlier reason if there was
+// one.
 func (c *LoneClient) end(err error) error {
 	if _, own := errors.AsType[*Error](err); own {
-		return err // the peer's answer; the conversation goes on
+		return err // the peer's response; the connection remains open
 	}
 	c.close(err)
 	return c.ended()
 }
 
-// ended returns why the client ended, or nil.
+// ended returns why the client was closed, or nil.
 func (c *LoneClient) ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,11 +201,12 @@ func (c *LoneClient) close(cause error) {
 	}
 	c.mu.Unlock()
 	if first {
-		_ = c.t.Close() // cause says more
+		_ = c.t.Close() // cause is more precise
 	}
 }
 
-// Close ends the client; a call that waits returns ErrClosed. It may be called at any time, and more than once.
+// Close closes the client; a waiting call returns ErrClosed. It may be called at any time, and more
+// than once.
 func (c *LoneClient) Close() error {
 	c.close(ErrClosed)
 	return nil

@@ -50,7 +50,7 @@ func TestLoneClient(t *testing.T) {
 		t.Errorf("ask = %q, %v", got, err)
 	}
 	var wait sync.WaitGroup
-	for i := range 50 { // they take turns
+	for i := range 50 { // they run one after the other
 		wait.Go(func() {
 			if got, err := Call[int](context.Background(), c, "subtract", []int{i, 1}); err != nil || got != i-1 {
 				t.Errorf("subtract = %d, %v", got, err)

@@ -11,14 +11,14 @@ import (
 	"sync/atomic"
 )
 
-// A Mux finds the Handler of a method by its name. The zero Mux answers "Method not found" to all. Methods may be
-// added while it is in use. Its Mode goes into [Answerer].
+// A Mux selects the Handler of a method by its name. The zero Mux responds "Method not found" to
+// every request. Methods may be added while it is in use. Set [Answerer.Mode] to its Mode.
 type Mux struct {
-	mu    sync.Mutex // held to change table
+	mu    sync.Mutex // held while table is replaced
 	table atomic.Pointer[muxTable]
 }
 
-// muxTable is never changed once it is in use, so that looking up takes no lock.
+// A muxTable is never changed while it is in use, so that lookups take no lock.
 type muxTable struct {
 	byName map[string]muxEntry
 	names  []string // in the order they were added
@@ -29,16 +29,16 @@ type muxEntry struct {
 	mode    Mode
 }
 
-// Add makes h answer method. It panics if there is a handler already, if the name is empty, or if it
-// begins with "rpc.", which is reserved (JSON-RPC 2.0, section 4.3).
+// Add sets h as the handler of method. It panics if the method has a handler already, if the name
+// is empty, or if it begins with "rpc.", which is reserved (JSON-RPC 2.0, section 4.3).
 func (m *Mux) Add(method string, h Handler, mode ...Mode) {
 	if strings.HasPrefix(method, "rpc.") {
-		panic(fmt.Sprintf("jsonrpc: method %q: names that begin with rpc. are reserved", method))
+		panic(fmt.Sprintf("jsonrpc: method %q: names that start with rpc. are reserved", method))
 	}
 	m.AddReserved(method, h, mode...)
 }
 
-// AddReserved is Add for extensions such as OpenRPC's rpc.discover, which may begin with "rpc.".
+// AddReserved is Add for extensions such as OpenRPC's rpc.discover: the name may begin with "rpc.".
 func (m *Mux) AddReserved(method string, h Handler, mode ...Mode) {
 	if method == "" || h == nil {
 		panic("jsonrpc: a method needs a name and a handler")
@@ -50,7 +50,7 @@ func (m *Mux) AddReserved(method string, h Handler, mode ...Mode) {
 		next.byName, next.names = maps.Clone(old.byName), slices.Clone(old.names)
 	}
 	if _, twice := next.byName[method]; twice {
-		panic(fmt.Sprintf("jsonrpc: method %q has a handler already", method))
+		panic(fmt.Sprintf("jsonrpc: method %q already has a handler", method))
 	}
 	var all Mode
 	for _, one := range mode {
@@ -61,7 +61,7 @@ func (m *Mux) AddReserved(method string, h Handler, mode ...Mode) {
 	m.table.Store(next)
 }
 
-// Mode returns the mode that method was added with.
+// Mode returns the mode of method, as set by Add.
 func (m *Mux) Mode(method string) Mode {
 	if t := m.table.Load(); t != nil {
 		return t.byName[method].mode

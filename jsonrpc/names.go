@@ -3,19 +3,23 @@ package jsonrpc
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/da1ed7bb/parley/internal/x/budget"
 )
 
-// A nameTable keeps the method names that were seen, so that each costs one allocation in all, and what is known of them, so
-// that they are looked up once. A string over a pooled buffer would change under whoever logs it.
+// A nameTable stores method names that were received, so that each name is allocated once, and
+// their handlers and modes, so that they are looked up once. A string that shares a pooled buffer
+// would change after it was logged.
 type nameTable struct {
-	known atomic.Pointer[nameIndex] // never changed once it is here
-	mu    sync.Mutex                // held to replace it
+	known atomic.Pointer[nameIndex] // an index is never changed once it is stored
+	mu    sync.Mutex                // held while known is replaced
 }
 
 type method struct {
 	name    string
 	mode    Mode
-	handler Handler // what a Mux would find; nil if there is no Mux, or nothing in it
+	handler Handler // the Mux's handler; nil without a Mux, or if it has none
+	recent  *budget.Recent
 }
 
 const (
@@ -23,20 +27,21 @@ const (
 	longestName = 64
 )
 
-// A nameIndex is a hash table with open addressing, at most half full. Only names that the server knows are in it, so that nobody can
-// choose names which collide; for those a hash over four numbers does, at a fifth of what a map takes.
+// A nameIndex is a hash table with open addressing, at most half full. It contains only names that
+// the server has a handler or a mode for, so that a peer cannot choose names that collide. A hash
+// of four numbers is sufficient for these, at a fifth of the time that a map takes.
 type nameIndex struct {
-	slots []*method // a power of two
+	slots []*method // the length is a power of two
 	names int
 }
 
-// slot is where the search for a name begins.
+// slot returns the slot where the search for name starts.
 func (x *nameIndex) slot(name []byte) int {
 	n := len(name)
 	return (n + int(name[0])*5 + int(name[n/2])*17 + int(name[n-1])*31) & (len(x.slots) - 1)
 }
 
-// with returns a table that has m too.
+// with returns a copy of the table with m added.
 func (x *nameIndex) with(m *method) *nameIndex {
 	next := &nameIndex{slots: make([]*method, 8)}
 	if x != nil {
@@ -62,9 +67,9 @@ func (x *nameIndex) put(m *method) {
 	x.names++
 }
 
-// find returns what is known of the method that the checked JSON string in text names, or nil.
-func (t *nameTable) find(text []byte) *method {
-	x, name := t.known.Load(), text[1:len(text)-1]
+// find returns the entry for a method name, or nil.
+func (t *nameTable) find(name []byte) *method {
+	x := t.known.Load()
 	if x == nil || len(name) == 0 {
 		return nil
 	}
@@ -75,19 +80,20 @@ func (t *nameTable) find(text []byte) *method {
 	}
 }
 
-// method asks Handler and Mode for what find did not find. What a Mux has under a name is kept, but a method that it does not have may
-// still be added.
-func (a *Answerer) method(text []byte) method {
-	m := method{name: textOf(text)}
+// method looks up a method that find did not find. An entry of a Mux is stored. A method that the
+// Mux does not have is not stored, because it may still be added. A name with a backslash is not
+// stored either: in a message it is the start of an escape.
+func (a *Answerer) method(name string, escaped bool) method {
+	m := method{name: name, recent: budget.RecentOf(name)}
 	if a.Mode != nil {
-		m.mode = a.Mode(m.name)
+		m.mode = a.Mode(name)
 	}
 	mux, isMux := a.Handler.(*Mux)
 	if isMux {
-		m.handler = mux.find(m.name)
+		m.handler = mux.find(name)
 	}
 	settled := m.handler != nil || !isMux && m.mode != 0
-	if settled && m.name != "" && len(m.name) <= longestName && !isEscaped(text) {
+	if settled && name != "" && len(name) <= longestName && !escaped {
 		t := &a.names
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -100,8 +106,12 @@ func (a *Answerer) method(text []byte) method {
 }
 
 func (a *Answerer) modeOf(text []byte) Mode {
-	if m := a.names.find(text); m != nil {
+	if m := a.names.find(unquoted(text)); m != nil {
 		return m.mode
 	}
-	return a.method(text).mode
+	return a.method(textOf(text), isEscaped(text)).mode
 }
+
+// unquoted returns the bytes between the quotes of text, a checked JSON string. A name with escapes
+// is never in the table in this form.
+func unquoted(text []byte) []byte { return text[1 : len(text)-1] }

@@ -11,31 +11,33 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/da1ed7bb/parley/internal/x/jsontag"
 )
 
-// params knows how the params of a request become a value of one Go type.
+// params describes how the params of a request are decoded into a value of one Go type.
 type params struct {
 	shape  shape
 	fields []Field
 	byName map[string]int
-	whole  bool    // a field's tag says more than its name: the codec reads the object as a whole
-	inner  *params // of what a pointer points to
+	whole  bool    // a field's tag has options besides its name: the codec decodes the whole object
+	inner  *params // for the element type of a pointer
 
 	untagged string // a field whose name is derived
 }
 
-// A shape is what a Go type takes.
+// A shape is the kind of params that a Go type accepts.
 type shape uint8
 
 const (
 	shapeStruct  shape = iota
-	shapeRaw           // the bytes
-	shapeSelf          // a type that reads itself
+	shapeRaw           // the raw bytes
+	shapeSelf          // a type that decodes itself
 	shapeAny           // anything
 	shapeList          // positional only
 	shapeMap           // named only
 	shapeSingle        // one positional
-	shapePointer       // of any of these: optional as a whole
+	shapePointer       // a pointer to any of these: optional as a whole
 )
 
 func newParams(t reflect.Type) *params {
@@ -61,10 +63,11 @@ func newParams(t reflect.Type) *params {
 	return p
 }
 
-// refuseDuration panics for a type that has no JSON form, so that a method which could never be called shows at once.
+// refuseDuration panics for a type that has no JSON form, so that a method that could never be
+// called is detected at once.
 func refuseDuration(t reflect.Type) {
 	if t == reflect.TypeFor[time.Duration]() {
-		panic("jsonrpc: a time.Duration has no JSON form: take a number of some unit, or a string")
+		panic("jsonrpc: a time.Duration has no JSON form: use a number of some unit, or a string")
 	}
 }
 
@@ -95,13 +98,14 @@ func shapeOf(t reflect.Type) shape {
 	return shapeSingle
 }
 
-// addFields lists the fields of t that are members on the wire, those of embedded structs in their place.
+// addFields adds the fields of t that are JSON members. The fields of an embedded struct replace
+// it.
 func (p *params) addFields(t reflect.Type, index []int) {
 	for f := range t.Fields() {
 		at := append(index[:len(index):len(index)], f.Index...)
-		tag, tagged := f.Tag.Lookup("json")
-		name, options, _ := strings.Cut(tag, ",")
-		if tag == "-" || (!f.IsExported() && !f.Anonymous) {
+		tag := jsontag.Of(f)
+		name := tag.Name
+		if tag.Skip {
 			continue
 		}
 		if f.Anonymous && name == "" {
@@ -118,25 +122,23 @@ func (p *params) addFields(t reflect.Type, index []int) {
 			name = lowerFirst(f.Name)
 			p.untagged = f.Name
 		}
-		required := f.Type.Kind() != reflect.Pointer
-		for option := range strings.SplitSeq(options, ",") {
+		for _, option := range tag.Options {
 			switch option {
-			case "omitzero", "omitempty":
-				required = false
-			case "":
+			case "omitzero", "omitempty", "":
 			default:
-				if !tagged || strings.HasPrefix(tag, ",") {
+				if tag.Name == "" {
 					panic(fmt.Sprintf("jsonrpc: field %s of %v needs a name in its json tag", f.Name, t))
 				}
 				p.whole = true
 			}
 		}
-		p.fields = append(p.fields, Field{Name: name, Index: at, Type: f.Type, Required: required, Doc: f.Tag.Get("jsonschema"),
-			quoted: string(appendString(nil, name)) + ":", plain: plainKind(f.Type), nullable: isNullable(f.Type)})
+		p.fields = append(p.fields, Field{Name: name, Index: at, Type: f.Type, Required: tag.Required, Doc: f.Tag.Get("jsonschema"),
+			quoted: string(AppendString(nil, name)) + ":", plain: plainKind(f.Type), nullable: isNullable(f.Type)})
 	}
 }
 
-// lowerFirst turns a field's name into a member's: Minuend to minuend, URLPath to urlPath, ID to id.
+// lowerFirst converts a Go field name to a member name: Minuend to minuend, URLPath to urlPath, ID
+// to id.
 func lowerFirst(name string) string {
 	runes := []rune(name)
 	for i, r := range runes {
@@ -151,7 +153,7 @@ func lowerFirst(name string) string {
 	return string(runes)
 }
 
-// decode reads text into the value that ptr points to, which is zero.
+// decode decodes text into the value that ptr points to, which is zero.
 func (p *params) decode(text Raw, ptr any) *ParamFault {
 	switch p.shape {
 	case shapeStruct:
@@ -194,7 +196,7 @@ func (p *params) decode(text Raw, ptr any) *ParamFault {
 	return faultAt("", decodeExactly(text, ptr))
 }
 
-// faultAt turns a codec's error into a fault below pointer.
+// faultAt converts a codec's error to a fault below pointer.
 func faultAt(pointer string, err error) *ParamFault {
 	if err == nil {
 		return nil
@@ -223,7 +225,7 @@ func decodeSingle(text Raw, ptr any) *ParamFault {
 }
 
 func (p *params) decodeStruct(text Raw, ptr any) *ParamFault {
-	var few [8]bool // which fields were given
+	var few [8]bool // the fields that were present
 	given := few[:]
 	if len(p.fields) > len(few) {
 		given = make([]bool, len(p.fields))
@@ -279,7 +281,7 @@ func (p *params) tooMany() *ParamFault {
 
 func (p *params) decodeNames(text Raw, v reflect.Value, given []bool) *ParamFault {
 	w := walk(text)
-	// Nearly everybody writes the members in the order of the fields: one comparison each.
+	// Most senders write the members in the order of the fields: one comparison each.
 	for i := 0; i < len(p.fields) && w.skip(p.fields[i].quoted); i++ {
 		given[i] = true
 		if fault := p.set(v, i, w.value()); fault != nil {
@@ -287,7 +289,7 @@ func (p *params) decodeNames(text Raw, v reflect.Value, given []bool) *ParamFaul
 			return fault
 		}
 	}
-	for {
+	for !w.atEnd('}') {
 		name, value, ok := w.member()
 		if !ok {
 			return nil
@@ -297,7 +299,7 @@ func (p *params) decodeNames(text Raw, v reflect.Value, given []bool) *ParamFaul
 			return &ParamFault{pointerTo(name), "unknown member"}
 		}
 		if given[i] {
-			return &ParamFault{pointerTo(name), "member comes twice"}
+			return &ParamFault{pointerTo(name), "duplicate member"}
 		}
 		given[i] = true
 		if fault := p.set(v, i, value); fault != nil {
@@ -305,9 +307,11 @@ func (p *params) decodeNames(text Raw, v reflect.Value, given []bool) *ParamFaul
 			return fault
 		}
 	}
+	return nil
 }
 
-// decodeWhole leaves the object to the codec, since a tag asks for what only the codec knows. Positions get their names first.
+// decodeWhole passes the object to the codec, because a tag has an option that only the codec
+// implements. Positional params get their names first.
 func (p *params) decodeWhole(text Raw, ptr any, given []bool) *ParamFault {
 	w := walk(text)
 	if text[0] == '[' {
@@ -324,7 +328,7 @@ func (p *params) decodeWhole(text Raw, ptr any, given []bool) *ParamFault {
 			if i > 0 {
 				named = append(named, ',')
 			}
-			named = append(append(appendString(named, p.fields[i].Name), ':'), element...)
+			named = append(append(AppendString(named, p.fields[i].Name), ':'), element...)
 		}
 		text = append(named, '}')
 	} else {
@@ -341,9 +345,12 @@ func (p *params) decodeWhole(text Raw, ptr any, given []bool) *ParamFault {
 	return faultAt("", decodeExactly(text, ptr))
 }
 
-// set decodes one field; the pointer of a fault counts from there. The plain kinds are read here, since a codec takes
-// longer to set up than to read them.
+// set decodes one field; the pointer of a fault is relative to it. The plain kinds are decoded
+// here, because setting up the codec takes longer than decoding them.
 func (p *params) set(v reflect.Value, i int, text Raw) *ParamFault {
+	if len(text) == 0 {
+		return &ParamFault{"", "is not valid JSON"} // a Raw that was not checked
+	}
 	f := &p.fields[i]
 	if len(f.Index) == 1 {
 		v = v.Field(f.Index[0])
@@ -352,7 +359,7 @@ func (p *params) set(v reflect.Value, i int, text Raw) *ParamFault {
 	}
 	if isNull(text) && !f.nullable {
 		if !f.Required {
-			return nil // null is as good as absent where absent is allowed
+			return nil // null is equivalent to absent where the field is optional
 		}
 		return &ParamFault{"", "want " + wanted(f.Type) + ", got null"}
 	}
@@ -362,7 +369,8 @@ func (p *params) set(v reflect.Value, i int, text Raw) *ParamFault {
 			v.SetInt(int64(n))
 			return nil
 		}
-		// 5.0 and 5e0 are integers too (JSON Schema 2020-12, Validation, section 6.1.1); the codec takes none of them.
+		// 5.0 and 5e0 are integers too (JSON Schema 2020-12, Validation, section 6.1.1), but the
+		// codec rejects them.
 		if x, err := strconv.ParseFloat(string(text), 64); err == nil && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
 			v.SetInt(int64(x))
 			return nil
@@ -389,7 +397,7 @@ func (p *params) set(v reflect.Value, i int, text Raw) *ParamFault {
 	return faultAt("", decodeExactly(text, v.Addr().Interface()))
 }
 
-// plainKind returns the kind of a type that set reads itself, or Invalid.
+// plainKind returns the kind of a type that set decodes itself, or Invalid.
 func plainKind(t reflect.Type) reflect.Kind {
 	switch t {
 	case reflect.TypeFor[int](), reflect.TypeFor[int64]():
@@ -409,7 +417,8 @@ func isNullable(t reflect.Type) bool {
 	return shapeOf(t) == shapeSelf
 }
 
-// pointerTo makes a JSON pointer of one member name, cut to a length that is fit for an error.
+// pointerTo returns a JSON pointer with one member name, truncated to a reasonable length for an
+// error.
 func pointerTo(name []byte) string {
 	const most = 64
 	if len(name) > most {

@@ -51,7 +51,7 @@ func (*picky) UnmarshalJSON([]byte) error {
 	return &ParamFault{Pointer: "/x", Reason: "want something nicer"}
 }
 
-// shown answers with what it got, so that a test sees the decoded value.
+// shown responds with the decoded params, so that a test can compare them.
 func shown[In any]() Handler {
 	return Func(func(_ context.Context, in In) (string, error) { return fmt.Sprintf("%+v", in), nil })
 }
@@ -63,7 +63,7 @@ func TestParams(t *testing.T) {
 	tests := []struct {
 		name   string
 		h      Handler
-		params string // "" for no params member
+		params string // "" means no params member
 		want   string // the result, or the whole response
 	}{
 		{"by position", shown[twoNumbers](), `[42,23]`, `{Minuend:42 Subtrahend:23}`},
@@ -80,7 +80,7 @@ func TestParams(t *testing.T) {
 		{"null params", shown[twoNumbers](), `null`, fault("/minuend", "is required")},
 		{"missing name", shown[twoNumbers](), `{"minuend":42}`, fault("/subtrahend", "is required")},
 		{"unknown name", shown[twoNumbers](), `{"minuend":42,"subtrahend":23,"x":1}`, fault("/x", "unknown member")},
-		{"name twice", shown[twoNumbers](), `{"minuend":42,"minuend":1,"subtrahend":23}`, fault("/minuend", "member comes twice")},
+		{"name twice", shown[twoNumbers](), `{"minuend":42,"minuend":1,"subtrahend":23}`, fault("/minuend", "duplicate member")},
 		{"wrong case", shown[twoNumbers](), `{"Minuend":42,"subtrahend":23}`, fault("/Minuend", "unknown member")},
 		{"wrong kind", shown[twoNumbers](), `{"minuend":"42","subtrahend":23}`, fault("/minuend", "want integer in range, got string")},
 		{"wrong kind by position", shown[twoNumbers](), `[42,true]`, fault("/1", "want integer in range, got boolean")},
@@ -90,7 +90,7 @@ func TestParams(t *testing.T) {
 		{"pointer is escaped", shown[twoNumbers](), `{"a/b~c":1}`, fault("/a~1b~0c", "unknown member")},
 		{"deep pointer", shown[allKinds](), `{"text":"","count":1,"nested":{"a":"x"}}`, fault("/nested/a", "want integer in range, got string")},
 		{"deep unknown", shown[allKinds](), `{"text":"","count":1,"nested":{"b":1}}`, fault("/nested/b", "unknown member")},
-		{"deep twice", shown[allKinds](), `{"text":"","count":1,"nested":{"a":1,"a":2}}`, fault("/nested/a", "member comes twice")},
+		{"deep twice", shown[allKinds](), `{"text":"","count":1,"nested":{"a":1,"a":2}}`, fault("/nested/a", "duplicate member")},
 		{"lone surrogate", shown[allKinds](), `{"text":"\ud800","count":1}`, fault("/text", "text is not valid Unicode")},
 
 		{"optional left out", shown[allKinds](), `{"text":"é😀\u00e9","count":-128}`, `{Text:é😀é Count:-128 Ratio:0 On:<nil> URLPath: Nested:<nil> List:[] Free:<nil> hidden:0 Left: Embedded:{Deep:[]}}`},

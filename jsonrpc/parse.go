@@ -2,8 +2,8 @@ package jsonrpc
 
 import "errors"
 
-// A span is a piece of the payload. Offsets stay right when the payload is copied, slices would not. The empty span
-// is an absent member.
+// A span is a part of the payload. Unlike a slice, it remains correct when the payload is copied.
+// The empty span means an absent member.
 type span struct{ start, end int32 }
 
 func (s span) of(payload []byte) Raw {
@@ -15,15 +15,15 @@ func (s span) of(payload []byte) Raw {
 
 func (s span) absent() bool { return s.end == 0 }
 
-// kind is what a message turned out to be.
+// A kind classifies a parsed message.
 type kind uint8
 
 const (
-	kindRequest      kind = iota // with an id, also null
-	kindNotification             // without
+	kindRequest      kind = iota // with an id, including null
+	kindNotification             // without an id
 	kindResponse
-	kindBadRequest  // is answered with bad
-	kindBadResponse // answers nobody; a caller whose id it has is told
+	kindBadRequest  // gets the response bad
+	kindBadResponse // gets no response; the call with its id fails
 )
 
 // A message is one parsed message of a payload.
@@ -31,26 +31,26 @@ type message struct {
 	kind    kind
 	id      ID
 	idText  span
-	method  span // the string, quotes included
+	method  span // the string with its quotes
 	params  span
 	result  span
 	err     span
-	version Version // which one it is written in
-	bad     *Error  // for the two bad kinds: what a server answers
+	version Version // the version that it is written in
+	bad     *Error  // for the two bad kinds: the error response of a server
 }
 
-// A parser finds the messages of a payload in one strict pass. It may be used again, by one goroutine.
+// A parser finds the messages of a payload in one strict pass. It can be reused by one goroutine.
 type parser struct {
 	scan     scanner
 	maxBatch int
-	version  Version // Version1 takes messages of both versions
+	version  Version // Version1 accepts messages of both versions
 	msgs     []message
 	batch    bool
 
 	unescaped []byte // scratch for a member name
 }
 
-// Limits of a message where nobody says otherwise.
+// The default limits of a message.
 const (
 	defaultDepth  = 1000
 	defaultTokens = 500_000
@@ -59,7 +59,7 @@ const (
 
 var errInvalid = ErrInvalidRequest
 
-// parse fills msgs and batch. An error is the answer to the payload as a whole, with id null.
+// parse sets msgs and batch. An error is the response to the payload as a whole, with id null.
 func (p *parser) parse(payload []byte, depth, tokens int) *Error {
 	p.msgs, p.batch = p.msgs[:0], false
 	p.scan.limit(depth, tokens)
@@ -77,10 +77,7 @@ func (p *parser) parse(payload []byte, depth, tokens int) *Error {
 		}
 	}
 	if err != nil {
-		if syntax, ok := errors.AsType[*SyntaxError](err); ok && !syntax.Limit {
-			return ErrParseError
-		}
-		return errInvalid
+		return parseError(err)
 	}
 	if p.batch && (len(p.msgs) == 0 || len(p.msgs) > p.maxBatch) {
 		return errInvalid
@@ -88,7 +85,16 @@ func (p *parser) parse(payload []byte, depth, tokens int) *Error {
 	return nil
 }
 
-// array reads the members of a batch. One level of nesting and one token are the array itself.
+// parseError returns the response to a payload that cannot be parsed.
+func parseError(err error) *Error {
+	if syntax, ok := errors.AsType[*SyntaxError](err); ok && !syntax.Limit {
+		return ErrParseError
+	}
+	return errInvalid
+}
+
+// array parses the members of a batch. The array itself counts as one level of nesting and one
+// token.
 func (p *parser) array(b []byte, i int) (int, error) {
 	p.scan.depth--
 	p.scan.tokens--
@@ -112,7 +118,7 @@ func (p *parser) array(b []byte, i int) (int, error) {
 	}
 }
 
-// member reads one message.
+// member parses one message.
 func (p *parser) member(b []byte, i int) (int, error) {
 	if i < len(b) && b[i] == '{' {
 		return p.envelope(b, i)
@@ -122,7 +128,7 @@ func (p *parser) member(b []byte, i int) (int, error) {
 	return i, err
 }
 
-// next returns the place of the next message. A batch that is refused for its length anyway does not grow.
+// next returns the entry for the next message. A batch that exceeds its limit does not grow.
 func (p *parser) next() *message {
 	if n := len(p.msgs); n > p.maxBatch {
 		return &p.msgs[n-1]
@@ -131,18 +137,21 @@ func (p *parser) next() *message {
 	return &p.msgs[len(p.msgs)-1]
 }
 
-// usualStart is how nearly every message begins, after its brace. It is one comparison, where its two strings take a look at each byte.
+// usualStart is how nearly every message begins after its brace. It takes one comparison; parsing
+// the two strings would take a step for each byte.
 const usualStart = `"jsonrpc":"2.0",`
 
-// fields are the members of an envelope as they were found.
+// fields are the members of an envelope.
 type fields struct {
 	jsonrpc, id, method, params, result, err span
-	twice, idTwice                           bool                // a member came again
-	loneName, loneID, loneMethod             bool                // an escaped lone surrogate in it
-	others                                   map[string]struct{} // names that mean nothing here
+	twice, idTwice                           bool // a repeated member
+	// a member name, the id or the method contains an escaped lone surrogate
+	loneName, loneID, loneMethod bool
+	// names without a meaning in JSON-RPC
+	others map[string]struct{}
 }
 
-// envelope reads the object at b[i] and judges it.
+// envelope parses the object at b[i] and classifies it.
 func (p *parser) envelope(b []byte, i int) (int, error) {
 	var f fields
 	s := &p.scan
@@ -208,8 +217,9 @@ func (p *parser) envelope(b []byte, i int) (int, error) {
 	return i, nil
 }
 
-// plain returns the field for a member name as nearly everybody writes it, and the length of name and colon; or zero. It is one
-// comparison, where looking for the end of a string and for its meaning take longer than all else about a small message.
+// plain returns the field for a member name in its usual spelling, and the length of name and
+// colon; the length is zero for other names. It takes one comparison; parsing and interpreting a
+// string takes longer than everything else about a small message.
 func (f *fields) plain(b []byte) (*span, int) {
 	if len(b) < len(`"id":`) {
 		return nil, 0
@@ -239,7 +249,7 @@ func lengthOf(text string, b []byte) int {
 	return 0
 }
 
-// name reads any member name and the colon behind it. The field is nil for an unknown one.
+// name parses any member name and the colon after it. The field is nil for an unknown name.
 func (p *parser) name(b []byte, i int, f *fields) (*span, int, error) {
 	s, start := &p.scan, i
 	if b[i] != '"' {
@@ -267,7 +277,8 @@ func (p *parser) name(b []byte, i int, f *fields) (*span, int, error) {
 	return field, i + 1, nil
 }
 
-// unknown notes a member that means nothing here, but must not come twice either: another reader may know it.
+// unknown records a member without a meaning in JSON-RPC. It must not repeat either: another reader
+// may use it.
 func (f *fields) unknown(name string) {
 	if f.others == nil {
 		f.others = map[string]struct{}{}
@@ -277,7 +288,7 @@ func (f *fields) unknown(name string) {
 	f.others[name] = struct{}{}
 }
 
-// named returns the field for a member name, in exact case, or nil for an unknown one.
+// named returns the field for a member name, or nil if it is unknown. Names are case-sensitive.
 func (f *fields) named(name []byte) *span {
 	switch string(name) {
 	case "jsonrpc":
@@ -296,7 +307,7 @@ func (f *fields) named(name []byte) *span {
 	return nil
 }
 
-// judge decides what an envelope is (JSON-RPC 2.0, sections 4 and 5; docs/specs.md lists each decision).
+// judge classifies an envelope (JSON-RPC 2.0, sections 4 and 5; docs/specs.md lists each decision).
 func (p *parser) judge(b []byte, f *fields, m *message) {
 	m.method, m.params, m.result, m.err = f.method, f.params, f.result, f.err
 	idBad := f.idTwice || f.loneID
@@ -342,7 +353,7 @@ func (p *parser) judge(b []byte, f *fields, m *message) {
 	}
 }
 
-// isVersion2 reports whether the value is the string "2.0", however it is escaped.
+// isVersion2 reports whether the value is the string "2.0", with or without escapes.
 func isVersion2(text Raw) bool {
 	if len(text) == 5 {
 		return string(text) == `"2.0"`
@@ -350,8 +361,8 @@ func isVersion2(text Raw) bool {
 	return len(text) > 5 && text[0] == '"' && isEscaped(text) && textOf(text) == "2.0"
 }
 
-// answers reports whether a response has what its version wants: in 2.0 either a result or an error object with an integer code and
-// a message; in 1.0 both, one of them null.
+// answers reports whether a response has the members that its version requires: in 2.0 either a
+// result or an error object with an integer code and a message; in 1.0 both, one of them null.
 func (m *message) answers(b []byte) bool {
 	if m.version == Version1 {
 		if m.err.absent() || isNull(m.err.of(b)) {
@@ -362,7 +373,7 @@ func (m *message) answers(b []byte) bool {
 		return true
 	}
 	if m.err.absent() {
-		return true // the result is there, or this would be no response
+		return true // the result is present, otherwise this would not be a response
 	}
 	if !m.result.absent() {
 		return false

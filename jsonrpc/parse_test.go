@@ -8,7 +8,7 @@ import (
 	. "github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// What is answered to one payload. A %s in want is not replaced; "" is nothing at all.
+// The response to one payload. A %s in want is not replaced; "" means no response.
 const (
 	parseError = `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`
 	invalid    = `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request"},"id":null}`
@@ -145,7 +145,7 @@ func TestEnvelope(t *testing.T) {
 			w, _ := serveWire(t, serving(specMux()))
 			w.send(strings.NewReplacer("\n", " ").Replace(tt.in), `{"jsonrpc":"2.0","method":"echo","params":["end"],"id":"end"}`)
 			if tt.want != "" {
-				// A quick answer may overtake, so the two may come in either order.
+				// A quick response may overtake, so the two may arrive in either order.
 				first, _ := w.r.ReadString('\n')
 				if first = strings.TrimSpace(first); first == echoed(`["end"]`, `"end"`) {
 					w.want(tt.want)

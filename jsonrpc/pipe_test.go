@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -15,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lineTransport is the least a Transport can be: lines on a net.Conn.
+// lineTransport is a minimal Transport: lines on a net.Conn.
 type lineTransport struct {
 	c net.Conn
 	r *bufio.Reader
@@ -35,7 +37,7 @@ func (l *lineTransport) Write(b Burst) error {
 	return err
 }
 
-// TryWrite is Write where that does not wait.
+// TryWrite is Write if that does not wait.
 func (l *lineTransport) TryWrite(b Burst) bool {
 	_, never := l.c.(*memoryConn)
 	return never && l.Write(b) == nil
@@ -45,7 +47,8 @@ func (l *lineTransport) Close() error { return l.c.Close() }
 
 func newLine(c net.Conn) *lineTransport { return &lineTransport{c, bufio.NewReader(c)} }
 
-// memoryPipe is a net.Conn pair whose writes do not wait for reads, so that it is durable under synctest.
+// memoryPipe returns a pair of net.Conns whose writes do not wait for reads, so that they block
+// durably under synctest.
 func memoryPipe() (net.Conn, net.Conn) {
 	a, b := newHalf(), newHalf()
 	return &memoryConn{in: a, out: b}, &memoryConn{in: b, out: a}
@@ -124,14 +127,14 @@ func pair(t testing.TB, client, server func(*Conn)) (*Conn, *Conn) {
 	return c, s
 }
 
-// wire is the other end of a Conn as bytes: what a test sends and what it gets.
+// A wire is the other side of a Conn, as bytes: a test sends and reads messages on it.
 type wire struct {
 	t testing.TB
 	c net.Conn
 	r *bufio.Reader
 }
 
-// serveWire starts a Conn and returns its other end.
+// serveWire starts a Conn and returns its other side.
 func serveWire(t testing.TB, set func(*Conn)) (*wire, *Conn) {
 	t.Helper()
 	a, b := memoryPipe()
@@ -151,6 +154,19 @@ func (w *wire) send(lines ...string) {
 		if _, err := io.WriteString(w.c, l+"\n"); err != nil {
 			w.t.Fatal(err)
 		}
+	}
+}
+
+// wantInAnyOrder is want for lines whose order is not determined.
+func (w *wire) wantInAnyOrder(lines ...string) {
+	w.t.Helper()
+	for range lines {
+		got, err := w.r.ReadString('\n')
+		i := slices.Index(lines, strings.TrimSuffix(got, "\n"))
+		if err != nil || i < 0 {
+			w.t.Fatalf("got %s %v, want one of %q", got, err, lines)
+		}
+		lines = slices.Delete(slices.Clone(lines), i, i+1)
 	}
 }
 

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -8,13 +9,15 @@ import (
 	"sync"
 )
 
-// A plainField is a field that is written here, since the codec takes longer to set up than to write it.
+// A plainField is a field that is encoded here, because setting up the codec takes longer than
+// encoding it.
 type plainField struct {
-	name  string // with quotes, and what stands around them
+	name  string // the quoted name, with the brace or comma before it and the colon after it
 	index int
 }
 
-// plains holds the fields of each struct type that was written: nil for one that is left to the codec.
+// plains stores the fields of each struct type that was encoded. The value is nil for a type that
+// the codec encodes.
 var plains sync.Map
 
 func plainOf(t reflect.Type) []plainField {
@@ -26,7 +29,7 @@ func plainOf(t reflect.Type) []plainField {
 	return f
 }
 
-// newPlain lists the fields of a struct without methods of its own whose tags say no more than a name.
+// newPlain lists the fields of a struct that has no methods, and whose tags contain only a name.
 func newPlain(t reflect.Type) []plainField {
 	if t.NumMethod() > 0 || reflect.PointerTo(t).NumMethod() > 0 {
 		return nil
@@ -40,13 +43,13 @@ func newPlain(t reflect.Type) []plainField {
 			return nil
 		}
 		switch f.Type.Kind() {
-		case reflect.Int, reflect.Int64, reflect.Bool, reflect.String:
+		case reflect.Int, reflect.Int64, reflect.Float64, reflect.Bool, reflect.String:
 		default:
 			return nil
 		}
-		name := string(appendString(nil, tag)) + ":"
+		name := string(AppendString(nil, tag)) + ":"
 		if slices.ContainsFunc(all, func(p plainField) bool { return p.name[1:] == name }) {
-			return nil // the codec refuses it
+			return nil // the codec rejects it
 		}
 		all = append(all, plainField{before + name, i})
 		before = ","
@@ -54,8 +57,8 @@ func newPlain(t reflect.Type) []plainField {
 	return all
 }
 
-// appendPlain adds v to dst if it is a struct that can be written here. It reports false for all others, and when a
-// string needs more than quotes.
+// appendPlain appends v to dst if it is a struct that can be encoded here. It returns false for all
+// other values, and if a string needs escapes or a number an exponent.
 func appendPlain(dst []byte, value any) ([]byte, bool) {
 	v := reflect.ValueOf(value)
 	if v.Kind() != reflect.Struct {
@@ -76,6 +79,12 @@ func appendPlain(dst []byte, value any) ([]byte, bool) {
 				}
 			}
 			dst = append(append(append(dst, '"'), s...), '"')
+		case reflect.Float64:
+			x := f.Float()
+			if size := math.Abs(x); x != 0 && !(1e-6 <= size && size < 1e21) {
+				return dst, false // also infinity and NaN, which the codec rejects
+			}
+			dst = strconv.AppendFloat(dst, x, 'f', -1, 64)
 		default:
 			dst = strconv.AppendInt(dst, f.Int(), 10)
 		}

@@ -2,7 +2,8 @@
 
 package jsonrpc
 
-// poison spoils a buffer that goes back to a pool, so that tests under the race detector notice who kept it.
+// poison overwrites a buffer that is returned to a pool, so that tests under the race detector find
+// code that retained it.
 func poison(b []byte) {
 	b = b[:cap(b)]
 	for i := range b {

@@ -9,8 +9,8 @@ import (
 	. "github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// TestAnErrorOfOnOutlivesTheAnswer: the answer is here before the notifications were handed over. The error must not be lost, and on is not
-// called again.
+// TestAnErrorOfOnOutlivesTheAnswer checks the case that the response arrives before on was called
+// with the notifications. The error of on must not be lost, and on is not called again.
 func TestAnErrorOfOnOutlivesTheAnswer(t *testing.T) {
 	m := muxOf(map[string]Handler{"burst": HandlerFunc(func(ctx context.Context, req *Request) (any, error) {
 		for i := range 10 {
@@ -38,11 +38,11 @@ func TestAnErrorOfOnOutlivesTheAnswer(t *testing.T) {
 		if !errors.Is(err, enough) || calls != 4 {
 			t.Fatalf("Stream = %v after %d calls of on, want %v after 4", err, calls, enough)
 		}
-		_, _ = client.Close(), server.Close() // nothing is left to fail
+		_, _ = client.Close(), server.Close() // an error is not relevant any more
 	}
 }
 
-// related reads the id that a notification names.
+// related returns the id in the params of a notification.
 func related(req *Request) (ID, bool) {
 	var p struct {
 		ID ID  `json:"id"`
@@ -54,7 +54,8 @@ func related(req *Request) (ID, bool) {
 	return p.ID, true
 }
 
-// TestPeerFromManyGoroutines is for the race detector: a handler may hand its request to goroutines of its own.
+// TestPeerFromManyGoroutines is for the race detector: a handler may use its request on several
+// goroutines.
 func TestPeerFromManyGoroutines(t *testing.T) {
 	m := muxOf(map[string]Handler{"fan": HandlerFunc(func(ctx context.Context, req *Request) (any, error) {
 		var all sync.WaitGroup
@@ -78,5 +79,5 @@ func TestPeerFromManyGoroutines(t *testing.T) {
 	if got, err := Call[string](t.Context(), client, "fan", nil); err != nil || got != "one" {
 		t.Errorf("fan = %q, %v", got, err)
 	}
-	_, _ = client.Close(), server.Close() // nothing is left to fail
+	_, _ = client.Close(), server.Close() // an error is not relevant any more
 }

@@ -3,14 +3,21 @@ package jsonrpc
 import (
 	"context"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 )
 
-// admit makes a request known, so that it can be cancelled, and gives it a context. It comes before any wait for a place:
-// the cancel may be the next message.
+// admit lists a request so that it can be cancelled, and gives it a context. It runs before any
+// wait for a place: the cancellation may be the next message.
 func (a *Answerer) admit(ctx context.Context, j *job, m *message, x *Exchange) {
-	r := &running{parent: ctx, a: a, x: x, id: j.req.ID, v: m.version, open: j.mode&Open != 0}
+	a.admitMember(ctx, j, m, x, nil)
+}
+
+// admitMember is admit for a message of a batch.
+func (a *Answerer) admitMember(ctx context.Context, j *job, m *message, x *Exchange, e *extra) {
+	r := &running{parent: ctx, a: a, x: x, id: j.req.ID, v: m.version, open: j.mode&Open != 0, extra: e}
 	a.mu.Lock()
-	r.since, r.touched, r.listed = a.now, a.now, true
+	r.since, r.touched = a.now, uint32(a.now)
 	if r.next = a.newest; r.next != nil {
 		r.next.prev = r
 	}
@@ -27,12 +34,11 @@ func (a *Answerer) admit(ctx context.Context, j *job, m *message, x *Exchange) {
 	j.run, j.ctx, j.origin.run = r, r, r
 }
 
-// unlist takes a request out of the list. The lock is held.
+// unlist removes a request from the list. The lock is held.
 func (a *Answerer) unlist(r *running) {
-	if !r.listed {
-		return
+	if r.prev == nil && a.newest != r {
+		return // not listed
 	}
-	r.listed = false
 	if r.prev != nil {
 		r.prev.next = r.next
 	} else {
@@ -44,8 +50,8 @@ func (a *Answerer) unlist(r *running) {
 	r.prev, r.next = nil, nil
 }
 
-// Cancel ends the context of the running requests with this id, with ErrPeerCancelled as cause, and reports whether there
-// was one.
+// Cancel cancels the contexts of the running requests with this id, with ErrPeerCancelled as the
+// cause, and reports whether there was one.
 func (a *Answerer) Cancel(id ID) bool {
 	var hit []*running
 	a.mu.Lock()
@@ -82,7 +88,7 @@ func (a *Answerer) cancelNamed(params Raw) {
 	}
 }
 
-// endAll ends the contexts of all running requests.
+// endAll cancels the contexts of all running requests.
 func (a *Answerer) endAll(cause error) {
 	a.mu.Lock()
 	var all []*running
@@ -95,7 +101,7 @@ func (a *Answerer) endAll(cause error) {
 	}
 }
 
-// sweep looks for requests that passed their deadline, once a tick while anything runs.
+// sweep finds requests that exceeded their deadline. It runs once a tick while requests run.
 func (a *Answerer) sweep() {
 	handler, total, second := ticks(a.Limits.Deadline, a.tick), ticks(a.Limits.TotalDeadline, a.tick), ticks(time.Second, a.tick)
 	var late, stuck []*running
@@ -105,13 +111,14 @@ func (a *Answerer) sweep() {
 		switch {
 		case r.open:
 		case r.waits.Load() > 0:
-			r.since++ // the peer's time, not the handler's
-			r.touched = a.now
+			r.since++ // the time of the peer, not of the handler
+			r.touched = uint32(a.now)
+		case int64(r.overdue) > second: // it is in stuck already
 		case r.overdue > 0:
-			if r.overdue++; r.overdue == second+1 {
+			if r.overdue++; int64(r.overdue) > second {
 				stuck = append(stuck, r)
 			}
-		case a.now-r.touched > handler || a.now-r.since > total:
+		case int64(uint32(a.now)-r.touched) > handler || a.now-r.since > total:
 			r.overdue = 1
 			late = append(late, r)
 		}
@@ -130,14 +137,41 @@ func (a *Answerer) sweep() {
 	}
 }
 
-// giveUp answers a request whose handler ignores that its context has ended. The handler's own answer will be dropped.
+// giveUp responds to a request whose handler ignores its cancelled context. The handler's own
+// response is dropped, and its Peer is closed.
 func (a *Answerer) giveUp(r *running) {
-	if r.x.lane == nil || r.id.IsZero() || !r.taken.CompareAndSwap(false, true) {
-		return // a carrier of one payload can only wait
+	switch {
+	case !r.mayBeLate():
+	case r.extra != nil:
+		r.extra.batch.giveUp(r.extra.index, r)
+	case !r.id.IsZero() && !r.taken.Load():
+		given := make(chan struct{})
+		r.extra = &extra{given: given}
+		if !r.taken.CompareAndSwap(false, true) {
+			return
+		}
+		go func() {
+			defer close(given)
+			defer rescue.Catch(a.report, nil) // of a transport
+			settlePeer(&r.peer)
+			out, e := a.appendError(nil, r.v, r.id, faultDeadline)
+			a.sendLate(r.x, out, e)
+		}()
 	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), a.Limits.OutWait)
-		defer cancel()
-		_ = r.x.Sink.Send(ctx, AppendError(nil, r.v, r.id, faultDeadline)) // else the conversation is over
-	}()
+}
+
+// sendLate sends the response to a payload while one of its handlers still runs. e is its error if
+// it is the error of a single request.
+func (a *Answerer) sendLate(x *Exchange, response []byte, e *Error) {
+	if x.lane == nil {
+		if late, ok := x.Late.(LateErrorSender); ok && e != nil {
+			late.SendLateError(response, e)
+			return
+		}
+		x.Late.SendLate(response)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), a.Limits.OutWait)
+	defer cancel()
+	_ = x.Sink.Send(ctx, response) // on an error the connection is closed
 }

@@ -7,42 +7,43 @@ import (
 	"unicode/utf8"
 )
 
-// A SyntaxError tells where a text stops being JSON (RFC 8259), or where it passes a limit.
+// A SyntaxError is a position where a text is not JSON (RFC 8259), or exceeds a limit.
 type SyntaxError struct {
 	Offset int    // in bytes, from the start of the text
-	Reason string // what is wrong there
-	Limit  bool   // the text may be JSON, but is nested too deep or has too many values
+	Reason string // what is wrong at Offset
+	Limit  bool   // the text may be JSON, but is nested too deeply or has too many values
 }
 
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("jsonrpc: %s at byte %d", e.Reason, e.Offset)
 }
 
-// A scanner checks the grammar of JSON in one pass: RFC 8259, valid UTF-8, bounded depth and number of
-// tokens. It keeps one bit per level, copies nothing, and knows nothing of JSON-RPC.
+// A scanner checks the grammar of JSON in one pass: RFC 8259, valid UTF-8, bounded depth and number
+// of tokens. It uses one bit per level, copies nothing, and does not depend on JSON-RPC.
 type scanner struct {
 	depth  int      // levels that may still be opened; set by limit
-	tokens int      // values and names that may still come
+	tokens int      // values and names that may still follow
 	lone   bool     // a string had an escaped surrogate without its other half
 	escape bool     // a string had an escape sequence
 	outer  []uint64 // kinds of the levels above the innermost 64
 }
 
-// limit sets what one message may cost.
+// limit sets the limits of one message.
 func (s *scanner) limit(depth, tokens int) {
 	s.depth, s.tokens, s.lone, s.escape = depth, tokens, false, false
 }
 
-// defaultScanner makes a scanner with the default limits.
+// defaultScanner returns a scanner with the default limits.
 func defaultScanner() scanner {
 	return scanner{depth: defaultDepth, tokens: defaultTokens}
 }
 
-// value checks the value that starts at b[i], white space before it included, and returns the index behind it.
+// value checks the value that starts at b[i], including white space before it, and returns the
+// index after it.
 func (s *scanner) value(b []byte, i int) (int, error) {
 	var (
 		level int    // open objects and arrays
-		kinds uint64 // a bit for each of the innermost 64: 1 is an object
+		kinds uint64 // a bit for each of the innermost 64: 1 means object
 		err   error
 	)
 	for {
@@ -57,7 +58,7 @@ func (s *scanner) value(b []byte, i int) (int, error) {
 			i, err = s.str(b, i)
 		case '{', '[':
 			if level >= s.depth {
-				return i, s.overLimit(i, "nested too deep")
+				return i, s.overLimit(i, "nested too deeply")
 			}
 			if level > 0 && level&63 == 0 {
 				s.outer = append(s.outer, kinds)
@@ -67,7 +68,7 @@ func (s *scanner) value(b []byte, i int) (int, error) {
 			i = skipSpace(b, i+1)
 			if c == '[' {
 				if i < len(b) && b[i] == ']' {
-					break // closed below, in the usual way
+					break // closed below as usual
 				}
 				continue
 			}
@@ -95,7 +96,7 @@ func (s *scanner) value(b []byte, i int) (int, error) {
 		if err != nil {
 			return i, err
 		}
-		for { // a value has ended, and with it perhaps what it stands in
+		for { // a value ends here, and possibly the array or object around it
 			if level == 0 {
 				return i, nil
 			}
@@ -125,8 +126,9 @@ func (s *scanner) value(b []byte, i int) (int, error) {
 	}
 }
 
-// plainMembers skips the members from b[i] on that are as most are: without white space, a name in ASCII, and a positive integer or a string in
-// ASCII. It returns the index of the first that is not, or of the brace that ends the object, and which of the two it is.
+// plainMembers skips the members from b[i] on that have the usual form: no white space, an ASCII
+// name, and a positive integer or an ASCII string as value. It returns the index of the first
+// member of another form, or of the closing brace, and whether it is the brace.
 func (s *scanner) plainMembers(b []byte, i int) (next int, closed bool) {
 	for start := i; s.tokens >= 2; start = i {
 		end := plainString(b, i)
@@ -152,7 +154,8 @@ func (s *scanner) plainMembers(b []byte, i int) (next int, closed bool) {
 	return i, false
 }
 
-// plainString returns the index behind the string that starts at b[i], or len(b) for what is none, or has anything but plain ASCII in it.
+// plainString returns the index after the string that starts at b[i], or len(b) if there is no
+// string or it contains anything but plain ASCII.
 func plainString(b []byte, i int) int {
 	if i >= len(b) || b[i] != '"' {
 		return len(b)
@@ -168,7 +171,8 @@ func plainString(b []byte, i int) int {
 	return len(b)
 }
 
-// member is value for what stands in a small object: strings and numbers, without the stack that nesting takes.
+// member is value for the usual values of a small object: strings and numbers, without the stack
+// for nesting.
 func (s *scanner) member(b []byte, i int) (int, error) {
 	if i < len(b) {
 		switch c := b[i]; {
@@ -183,7 +187,7 @@ func (s *scanner) member(b []byte, i int) (int, error) {
 	return s.value(b, i)
 }
 
-// name checks the member name at b[i] and the colon behind it.
+// name checks the member name at b[i] and the colon after it.
 func (s *scanner) name(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
 		return i, s.fail(i, "expected a member name")
@@ -216,7 +220,8 @@ const spaces uint64 = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
 
 // skipSpace returns the index of the first byte at or after i that is not white space.
 func skipSpace(b []byte, i int) int {
-	for uint(i) < uint(len(b)) && b[i] <= ' ' && spaces>>(b[i]&63)&1 == 1 { // unsigned: one check instead of two
+	// unsigned: one comparison instead of two
+	for uint(i) < uint(len(b)) && b[i] <= ' ' && spaces>>(b[i]&63)&1 == 1 {
 		i++
 	}
 	return i
@@ -286,7 +291,7 @@ func special(w uint64) uint64 {
 	return (w | (w-eachByte*0x20)&^w | (quote-eachByte)&^quote | (slash-eachByte)&^slash) & eachHigh
 }
 
-// str checks the string whose opening quote is b[i] and returns the index behind its closing one.
+// str checks the string whose opening quote is b[i] and returns the index after its closing quote.
 func (s *scanner) str(b []byte, i int) (int, error) {
 	i++
 	for {
@@ -313,7 +318,7 @@ func (s *scanner) str(b []byte, i int) (int, error) {
 		case c < 0x20:
 			return i, s.fail(i, "control character in a string")
 		case c < utf8.RuneSelf:
-			i++ // the last bytes of b come one by one
+			i++ // the last bytes of b are checked one by one
 		default:
 			_, n := utf8.DecodeRune(b[i:])
 			if n == 1 {
@@ -324,7 +329,7 @@ func (s *scanner) str(b []byte, i int) (int, error) {
 	}
 }
 
-// escaped checks the escape sequence at b[i] and returns the index behind it.
+// escaped checks the escape sequence at b[i] and returns the index after it.
 func (s *scanner) escaped(b []byte, i int) (int, error) {
 	if i+1 >= len(b) {
 		return i, s.fail(len(b), "unexpected end in a string")
@@ -335,7 +340,7 @@ func (s *scanner) escaped(b []byte, i int) (int, error) {
 	case 'u':
 		r, ok := hex4(b, i+2)
 		if !ok {
-			return i, s.fail(i, "wrong escape sequence")
+			return i, s.fail(i, "invalid escape sequence")
 		}
 		switch {
 		case r < 0xD800 || r > 0xDFFF:
@@ -349,10 +354,10 @@ func (s *scanner) escaped(b []byte, i int) (int, error) {
 		}
 		return i + 6, nil
 	}
-	return i, s.fail(i, "wrong escape sequence")
+	return i, s.fail(i, "invalid escape sequence")
 }
 
-// lowSurrogate reads the escaped second half of a surrogate pair.
+// lowSurrogate parses the escaped second half of a surrogate pair.
 func lowSurrogate(b []byte, i int) (rune, bool) {
 	if i+2 > len(b) || b[i] != '\\' || b[i+1] != 'u' {
 		return 0, false
@@ -361,7 +366,7 @@ func lowSurrogate(b []byte, i int) (rune, bool) {
 	return r, ok && 0xDC00 <= r && r <= 0xDFFF
 }
 
-// hex4 reads four hexadecimal digits.
+// hex4 parses four hexadecimal digits.
 func hex4(b []byte, i int) (rune, bool) {
 	if i+4 > len(b) {
 		return 0, false

@@ -8,7 +8,8 @@ import (
 	. "github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// grammar is RFC 8259 as a table: each rule with texts that keep it and texts that break it. The section stands before its rows.
+// grammar is RFC 8259 as a table: each rule with texts that follow it and texts that violate it.
+// The section is above its rows.
 var grammar = []struct {
 	text string
 	ok   bool
@@ -56,7 +57,7 @@ var grammar = []struct {
 	{`"\u123"`, false}, {`"\u123g"`, false}, {`"\u 123"`, false}, {`"\u+123"`, false}, {`"\ud83d\u"`, false}, {`"\ud83d\u1"`, false}, {`"\ud83d\"`, false}, {`"\u00`, false}, {`"\e"`, false}, {`"\ "`, false}, {`"\😀"`, false},
 	{"\"\x00\"", false}, {"\"\n\"", false}, {"\"\t\"", false}, {"\"\x1f\"", false}, {"\"\r\"", false}, {"\"aaaaaaa\n\"", false}, {"\"aaaaaaaa\x01aaaaaaa\"", false}, {"\"\\\n\"", false},
 
-	// 8.1: UTF-8 and nothing else
+	// 8.1: only UTF-8
 	{"\"\xc3\xa9\"", true}, {"\"\xf0\x9f\x98\x80\"", true}, {"\"\xf4\x8f\xbf\xbf\"", true},
 	{"\"\xff\"", false}, {"\"\xfe\"", false}, {"\"\x80\"", false}, {"\"\xc0\x80\"", false}, {"\"\xc1\xbf\"", false}, {"\"\xe0\x80\x80\"", false}, {"\"\xe0\xff\"", false}, {"\"\xc3\"", false}, {"\"\xc3(\"", false},
 	{"\"\xed\xa0\x80\"", false}, {"\"\xed\xbf\xbf\"", false}, {"\"\xf4\x90\x80\x80\"", false}, {"\"\xf5\x80\x80\x80\"", false}, {"\"\xf8\x88\x80\x80\x80\"", false}, {"\"\xf0\x80\x80\x80\"", false}, {"\"aaaaaaa\xff\"", false},
@@ -65,7 +66,7 @@ var grammar = []struct {
 
 func TestGrammar(t *testing.T) {
 	for _, tt := range grammar {
-		blank := tt.text + "          " // room for a look at eight bytes at once
+		blank := tt.text + "          " // room for reading eight bytes at once
 		for _, text := range []string{tt.text, blank, "[" + tt.text + "]", `{"a":` + tt.text + `}`, `{"a":` + tt.text + `,"next":"member"}`} {
 			if text != tt.text && text != blank && !wraps(tt.text) {
 				continue
@@ -81,10 +82,11 @@ func TestGrammar(t *testing.T) {
 	}
 }
 
-// Every name and every value is a token, in the plain members of an object as in all others.
+// TestTokensAreCounted checks that every name and every value counts as a token, also in the fast
+// path for plain members.
 func TestTokensAreCounted(t *testing.T) {
 	text := []byte(`{"jsonrpc":"2.0","method":"echo","params":{"a":1,"b":"c","d":{"e":[]}},"id":1}`)
-	const tokens = 1 + 4*2 + 8 // the request, its members, and what is in params
+	const tokens = 1 + 4*2 + 8 // the request, its members, and the tokens in params
 	for limit := tokens - 6; limit <= tokens+1; limit++ {
 		a := &Answerer{Handler: HandlerFunc(func(context.Context, *Request) (any, error) { return true, nil }), Limits: Limits{Tokens: limit}}
 		out, e := a.Answer(t.Context(), nil, text, &Exchange{})
@@ -94,7 +96,8 @@ func TestTokensAreCounted(t *testing.T) {
 	}
 }
 
-// wraps reports whether a text keeps its verdict as an element: brackets and commas of its own may change it.
+// wraps reports whether a text has the same validity as an element of an array: its own brackets
+// and commas may change it.
 func wraps(text string) bool {
 	return text != "" && strings.TrimSpace(text) != "" && !strings.ContainsAny(text, ",[]{}:/")
 }
@@ -107,7 +110,7 @@ func TestRawKeepsItsBytes(t *testing.T) {
 	}
 	var v map[string]any
 	if err := raw.Decode(&v); err == nil {
-		t.Error("a member that comes twice was decoded")
+		t.Error("a duplicate member was decoded")
 	}
 	if err := Raw(`{"A":1}`).Decode(&struct {
 		A int `json:"a"`

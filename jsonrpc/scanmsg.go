@@ -5,27 +5,30 @@ import (
 	"sync"
 )
 
-// A Message is one message of a payload, as [Scan] found it. It is valid only in the function that got it.
+// A Message is one message of a payload, as parsed by [Scan]. It is valid only during the call of
+// the function that receives it.
 type Message struct {
-	Request bool // has a method, or was meant to have one; otherwise a response
-	ID      ID   // zero when absent; null when it could not be read
+	Request bool // has a method, or seems to be a request; otherwise it is a response
+	ID      ID   // zero if absent; null if it could not be read
 	Method  string
 	Params  Raw
 	Result  Raw
 	Error   Raw
 	Version Version
 
-	// Bad is not nil when this is no valid message: what a server answers to it, if it is a request.
+	// Bad is nil if the message is valid. Otherwise it is the error that a server responds with, if
+	// the message is a request.
 	Bad *Error
 }
 
 var parsers = sync.Pool{New: func() any { return &parser{maxBatch: defaultBatch} }}
 
-// Scan parses a payload strictly and without copying, with the default limits, and calls f for each message in it. The *Error
-// is for a payload that has none, such as one that is not JSON; f is then not called. A batch of one and a single message look alike.
+// Scan parses a payload strictly and without copying, with the default limits, and calls f for each
+// message in it. It returns an *Error, and does not call f, for a payload without messages, such as
+// one that is not JSON. f cannot distinguish a batch of one from a single message.
 func Scan(payload []byte, f func(*Message)) *Error { return ScanVersion(Version2, payload, f) }
 
-// ScanVersion is [Scan] on an endpoint that speaks v.
+// ScanVersion is [Scan] for an endpoint of version v.
 func ScanVersion(v Version, payload []byte, f func(*Message)) *Error {
 	p := parsers.Get().(*parser)
 	defer parsers.Put(p)
@@ -49,7 +52,8 @@ func ScanVersion(v Version, payload []byte, f func(*Message)) *Error {
 	return nil
 }
 
-// Decode reads the answer as [Peer] Call does: an error becomes an *Error, a result goes into result, which may be nil.
+// Decode decodes a response as [Peer] Call does: an error is returned as *Error, a result is
+// decoded into result, which may be nil.
 func (m *Message) Decode(result any) error {
 	if m.Request || m.Bad != nil {
 		return ErrBadResponse
@@ -57,7 +61,7 @@ func (m *Message) Decode(result any) error {
 	return decodeAnswer(m.Error, m.Result, m.Version, result)
 }
 
-// decodeAnswer reads the answer to a call: its error, if there is one, else its result.
+// decodeAnswer decodes the response to a call: its error if it has one, otherwise its result.
 func decodeAnswer(failure, text Raw, v Version, result any) error {
 	if failure == nil {
 		return decodeResult(text, result)
@@ -69,7 +73,7 @@ func decodeAnswer(failure, text Raw, v Version, result any) error {
 	return e
 }
 
-// decodeResult reads a result for its caller.
+// decodeResult decodes a result for its caller.
 func decodeResult(text Raw, result any) error {
 	if result == nil {
 		return nil

@@ -13,7 +13,7 @@ type twoNumbers struct {
 	Subtrahend int `json:"subtrahend"`
 }
 
-// specMux answers the methods that the examples of the specification use.
+// specMux handles the methods in the examples of the specification.
 func specMux() *Mux {
 	m := new(Mux)
 	m.Add("subtract", Func(func(_ context.Context, in twoNumbers) (int, error) {
@@ -34,7 +34,7 @@ func specMux() *Mux {
 	return m
 }
 
-// specExamples are the examples of JSON-RPC 2.0, section 7, in its order: what is sent and what is answered.
+// specExamples are the examples of JSON-RPC 2.0, section 7, in order: a message and its response.
 var specExamples = []struct{ name, in, want string }{
 	{"positional 1", `{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}`, `{"jsonrpc": "2.0", "result": 19, "id": 1}`},
 	{"positional 2", `{"jsonrpc": "2.0", "method": "subtract", "params": [23, 42], "id": 2}`, `{"jsonrpc": "2.0", "result": -19, "id": 2}`},
@@ -78,7 +78,8 @@ var specExamples = []struct{ name, in, want string }{
 ]`, ``},
 }
 
-// compact takes the white space out of the text of the specification: what is left must be the same byte for byte.
+// compact removes the white space from the text of the specification: the rest must be equal byte
+// for byte.
 func compact(t testing.TB, text string) string {
 	t.Helper()
 	if text == "" {

@@ -1,14 +1,27 @@
 package jsonrpc
 
 import (
+	"bytes"
+	"slices"
 	"unicode/utf8"
 )
 
-// appendString adds s to dst as a JSON string. Invalid UTF-8 becomes U+FFFD.
-func appendString(dst []byte, s string) []byte {
+// A long text gets room for itself and for what usually follows it: growing step by step would
+// allocate several times its length.
+const (
+	longText  = 1 << 10
+	textSlack = 128
+)
+
+// AppendString appends s to dst as a JSON string with as few escapes as possible: those that
+// encoding/json/v2 writes too. Each byte of invalid UTF-8 becomes U+FFFD.
+func AppendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
+	if len(s) >= longText {
+		dst = slices.Grow(dst, len(s)+textSlack)
+	}
 	dst = append(dst, '"')
-	plain := 0 // where the bytes begin that need no escape
+	plain := 0 // the start of the bytes that need no escape
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= utf8.RuneSelf {
@@ -28,6 +41,10 @@ func appendString(dst []byte, s string) []byte {
 		switch c {
 		case '"', '\\':
 			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
 		case '\n':
 			dst = append(dst, '\\', 'n')
 		case '\r':
@@ -43,7 +60,8 @@ func appendString(dst []byte, s string) []byte {
 	return append(append(dst, s[plain:]...), '"')
 }
 
-// unescape adds what the checked JSON string in text means to dst. An escaped lone surrogate becomes U+FFFD.
+// unescape appends the decoded value of text, a JSON string, to dst. An escaped lone
+// surrogate becomes U+FFFD.
 func unescape(dst, text []byte) []byte {
 	for i := 1; i < len(text)-1; {
 		c := text[i]
@@ -64,7 +82,10 @@ func unescape(dst, text []byte) []byte {
 		case 't':
 			c = '\t'
 		case 'u':
-			r, _ := hex4(text, i+2)
+			r, ok := hex4(text, i+2)
+			if !ok {
+				r = utf8.RuneError // only in text that was not checked
+			}
 			i += 6
 			if low, ok := lowSurrogate(text, i); ok && 0xD800 <= r && r < 0xDC00 {
 				r = (r-0xD800)<<10 + (low - 0xDC00) + 0x10000
@@ -79,17 +100,11 @@ func unescape(dst, text []byte) []byte {
 	return dst
 }
 
-// isEscaped reports whether the JSON string in text means anything else than the bytes between its quotes.
-func isEscaped(text []byte) bool {
-	for _, c := range text {
-		if c == '\\' {
-			return true
-		}
-	}
-	return false
-}
+// isEscaped reports whether the JSON string in text contains an escape sequence, so that its value
+// differs from the bytes between the quotes.
+func isEscaped(text []byte) bool { return bytes.IndexByte(text, '\\') >= 0 }
 
-// textOf returns what the checked JSON string in text means.
+// textOf returns the decoded value of text, a checked JSON string.
 func textOf(text []byte) string {
 	if !isEscaped(text) {
 		return string(text[1 : len(text)-1])

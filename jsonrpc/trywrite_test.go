@@ -13,7 +13,8 @@ import (
 	. "github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// stingy is a Transport that notes which way each burst went, and has room when its owner says so.
+// stingy is a Transport that records how each burst was sent, and has room only if the test allows
+// it.
 type stingy struct {
 	*scripted
 
@@ -59,7 +60,8 @@ func ask(id int, method string) string {
 
 func answered(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","result":"done","id":%d}`, id) }
 
-// TestWhatComesAloneIsTriedFirst guards decision 0014: who tries, who leaves it to the writer, and that nothing goes twice.
+// TestWhatComesAloneIsTriedFirst checks decision 0014: which messages use TryWrite, which are left
+// to the writer, and that none is sent twice.
 func TestWhatComesAloneIsTriedFirst(t *testing.T) {
 	done := Func(func(context.Context, struct{}) (string, error) { return "done", nil })
 	nap := Func(func(_ context.Context, _ struct{}) (string, error) {
@@ -94,13 +96,14 @@ func TestWhatComesAloneIsTriedFirst(t *testing.T) {
 				if got := s.log(); !slices.Equal(got, tt.want) {
 					t.Errorf("went\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 				}
-				_ = c.Close() // nothing is left to fail
+				_ = c.Close() // an error is not relevant any more
 			})
 		})
 	}
 }
 
-// TestALoneCallIsTriedFirst is the same for the asking half: the first call alone tries, those beside it share the writer.
+// TestALoneCallIsTriedFirst checks the same for calls: a single call uses TryWrite, concurrent
+// calls share the writer.
 func TestALoneCallIsTriedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStingy(true)
@@ -114,7 +117,7 @@ func TestALoneCallIsTriedFirst(t *testing.T) {
 		if got := s.log(); !slices.Equal(got, want) {
 			t.Errorf("went\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		_ = c.Close() // nothing is left to fail
+		_ = c.Close() // an error is not relevant any more
 		synctest.Wait()
 	})
 }

@@ -4,25 +4,31 @@ import (
 	"cmp"
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
-// A waiter is a call that waits. It is reused; whoever takes it out of the table owns it until it is done.
+// A waiter is a waiting call. It is reused. The goroutine that removes it from the table owns it
+// until it is done.
 type waiter struct {
 	id      ID
-	ready   chan struct{} // holds one; a stale signal is possible, so done decides
+	ready   chan struct{} // with capacity 1; a stale signal is possible, so done decides
 	done    atomic.Bool
-	fail    error // our own reason for the end
+	fail    error // the failure of this side
 	peer    *Error
 	result  []byte
 	timed   bool // has a deadline
-	streams bool // wants the notifications about it
+	streams bool // the caller reads notifications about the call
 	alone   bool // no other call waited when it began
 
 	// Guarded by the Asker's mu.
-	waiting bool   // is in the table
-	order   uint64 // counts the calls
+	waiting bool      // in the table
+	order   uint64    // the number of the call
+	before  uint64    // the number of other messages sent before it began
+	batch   *askBatch // the array of the call; nil for a single call
 	touched int64
-	events  []*Request
+	events  []*Request    // notifications that on has not got
+	weighs  int           // what they cost in bytes
+	stalls  time.Duration // how long the reader waited for room since nothing waited
 }
 
 func (w *waiter) signal() {
@@ -32,13 +38,13 @@ func (w *waiter) signal() {
 	}
 }
 
-// finish wakes the caller for the last time. The waiter is the caller's then.
+// finish wakes the caller for the last time. The caller then owns the waiter.
 func (w *waiter) finish() {
 	w.done.Store(true)
 	w.signal()
 }
 
-// spareWaiter returns a waiter to use. The lock is held.
+// spareWaiter returns an unused waiter. The lock is held.
 func (k *Asker) spareWaiter() *waiter {
 	if n := len(k.spare); n > 0 {
 		w := k.spare[n-1]
@@ -48,26 +54,27 @@ func (k *Asker) spareWaiter() *waiter {
 	return &waiter{ready: make(chan struct{}, 1)}
 }
 
-// free takes a waiter back that nobody else knows any more.
+// free recycles a waiter that is no longer used anywhere else.
 func (k *Asker) free(w *waiter) {
 	if cap(w.result) > keptWhenIdle {
 		w.result = nil
 	}
 	poison(w.result)
-	w.id, w.fail, w.peer, w.events = ID{}, nil, nil, nil
+	w.id, w.fail, w.peer = ID{}, nil, nil
 	w.done.Store(false)
 	select {
 	case <-w.ready:
 	default:
 	}
 	k.mu.Lock()
+	k.forget(w)
 	if len(k.spare) < sparesAtMost {
 		k.spare = append(k.spare, w)
 	}
 	k.mu.Unlock()
 }
 
-// place puts w into the ring, under the next number whose slot is free. The lock is held.
+// place adds w to the ring, under the next number whose slot is free. The lock is held.
 func (k *Asker) place(w *waiter) {
 	for {
 		if k.count*2 >= len(k.ring) {
@@ -104,21 +111,32 @@ func (k *Asker) find(id ID) *waiter {
 	if w := k.others[id]; w != nil || len(id.s) < 2 || !isEscaped([]byte(id.s)) {
 		return w
 	}
-	return k.others[StringID(textOf([]byte(id.s)))] // the same string in other letters: some peers escape what is not ASCII
+	// the same string with other escapes: some peers escape text that is not ASCII
+	return k.others[StringID(textOf([]byte(id.s)))]
 }
 
-// remove takes w out of the table. The lock is held.
+// remove removes w from the table. The lock is held.
 func (k *Asker) remove(w *waiter) {
 	if _, other := k.others[w.id]; other {
 		delete(k.others, w.id)
 	} else {
 		k.ring[(w.id.n-1)&uint64(len(k.ring)-1)] = nil
 	}
+	if b := w.batch; b != nil {
+		w.batch = nil
+		if b.left--; b.left == 0 {
+			k.batches = slices.DeleteFunc(k.batches, func(other *askBatch) bool { return other == b })
+		}
+	}
 	w.waiting = false
 	k.count--
+	if k.stalled == w {
+		signal(k.room)
+	}
 }
 
-// take removes w and reports whether it was still there; if not, somebody else is about to finish it.
+// take removes w and reports whether it was still in the table; if not, another goroutine is about
+// to finish it.
 func (k *Asker) take(w *waiter) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,7 +147,19 @@ func (k *Asker) take(w *waiter) bool {
 	return true
 }
 
-// waiting lists the calls that wait, oldest first. The lock is held.
+// giveUp is take for a call that was sent and whose response may still arrive.
+func (k *Asker) giveUp(w *waiter) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !w.waiting {
+		return false
+	}
+	k.doubts.add(w.id)
+	k.remove(w)
+	return true
+}
+
+// waiting returns the waiting calls, oldest first. The lock is held.
 func (k *Asker) waiting() []*waiter {
 	var all []*waiter
 	for _, w := range k.ring {
@@ -144,7 +174,7 @@ func (k *Asker) waiting() []*waiter {
 	return all
 }
 
-// Pending returns the ids of the calls that wait, oldest first.
+// Pending returns the ids of the waiting calls, oldest first.
 func (k *Asker) Pending() []ID {
 	k.mu.Lock()
 	defer k.mu.Unlock()

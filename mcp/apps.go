@@ -1,18 +1,20 @@
 package mcp
 
-// MCP Apps: a tool may bring a user interface, an HTML page that a host shows in a sandbox (MCP Apps 2026-01-26). The page is a
-// resource; all else happens between the page and the host.
+// This file implements MCP Apps: a tool may have a user interface, an HTML page that a host shows
+// in a sandbox (MCP Apps 2026-01-26). The page is a resource. Everything else happens between the
+// page and the host.
 
-// AppMIMEType is the type of the pages.
+// AppMIMEType is the MIME type of app pages.
 const AppMIMEType = "text/html;profile=mcp-app"
 
-// An AppTool says in a tool's _meta which page shows its results.
+// An AppTool is the member of a tool's _meta that names the page for its results.
 type AppTool struct {
-	ResourceURI string   `json:"resourceUri"`         // ui://
-	Visibility  []string `json:"visibility,omitzero"` // who may call the tool: "model", "app"; both when empty
+	ResourceURI string `json:"resourceUri"` // a ui:// URI
+	// who may call the tool: "model", "app"; both if empty
+	Visibility []string `json:"visibility,omitzero"`
 }
 
-// An AppResource says in the _meta of a page's contents what it needs.
+// An AppResource is the member of a page's _meta that lists what the page needs.
 type AppResource struct {
 	CSP           *AppCSP         `json:"csp,omitzero"`
 	Permissions   *AppPermissions `json:"permissions,omitzero"`
@@ -28,7 +30,7 @@ type AppCSP struct {
 	BaseURIDomains  []string `json:"baseUriDomains,omitzero"`
 }
 
-// AppPermissions lists what a page may ask the browser for.
+// AppPermissions lists the browser permissions that a page may request.
 type AppPermissions struct {
 	Camera         *Mark `json:"camera,omitzero"`
 	Microphone     *Mark `json:"microphone,omitzero"`
@@ -38,13 +40,13 @@ type AppPermissions struct {
 
 const metaUI = "ui"
 
-// WithApp returns a copy of the tool that has a page.
+// WithApp returns a copy of the tool with a page.
 func (t Tool) WithApp(a AppTool) Tool {
 	t.Meta = t.Meta.With(metaUI, a)
 	return t
 }
 
-// App returns what a tool says of its page, nil when it has none.
+// App returns the page entry of the tool's _meta, or nil if the tool has no page.
 func (t *Tool) App() *AppTool {
 	var a AppTool
 	if !t.Meta.Get(metaUI, &a) || a.ResourceURI == "" {
@@ -53,25 +55,26 @@ func (t *Tool) App() *AppTool {
 	return &a
 }
 
-// WithApp returns a copy of contents that are a page.
+// WithApp returns a copy of the contents, marked as an app page.
 func (r ResourceContents) WithApp(a AppResource) ResourceContents {
 	r.MIMEType = AppMIMEType
 	r.Meta = r.Meta.With(metaUI, a)
 	return r
 }
 
-// App returns what a page needs, nil when the contents are none.
+// App returns what the page needs, or nil if the contents are not an app page.
 func (r *ResourceContents) App() *AppResource {
 	if r.MIMEType != AppMIMEType {
 		return nil
 	}
 	a := &AppResource{}
-	r.Meta.Get(metaUI, a) // nothing said: nothing needed
+	r.Meta.Get(metaUI, a) // without an entry, the page needs nothing
 	return a
 }
 
-// ShowsApps reports whether the client says that it shows pages.
+// ShowsApps reports whether the client declared support for app pages.
 func (r *Request) ShowsApps() bool { return hasExtension(r.capabilities, ExtensionUI) }
 
-// AppSettings are those of a client that shows pages, for ClientOptions.Extensions[ExtensionUI].
+// AppSettings returns the settings of a client that shows pages, for
+// ClientOptions.Extensions[ExtensionUI].
 func AppSettings() Settings { return Settings{"mimeTypes": []string{AppMIMEType}} }

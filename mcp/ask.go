@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Question is one thing to ask of the client: exactly one of Elicit, Sample and Roots is set.
+// A Question is one question to the client. Exactly one of Elicit, Sample and Roots is set.
 type Question struct {
-	// Key names the question within the call, the same each time the handler runs.
+	// Key names the question within the call. It must be the same each time the handler runs.
 	Key string
 
 	Elicit *Elicitation
@@ -19,40 +20,74 @@ type Question struct {
 	Roots  bool
 }
 
-// An Answer is what the client said to a [Question].
+// An Answer is the client's answer to a [Question].
 type Answer struct {
 	Elicit *ElicitResult
 	Sample *SamplingResult
 	Roots  []Root
 }
 
-// A CapabilityError says that the client did not declare what a handler needs. A modern client gets it as -32021, a legacy one as a failed tool.
+// A CapabilityError reports that the client did not declare a capability that a handler needs. A
+// modern client receives it as error -32021, a legacy client as a failed tool call.
 type CapabilityError struct{ Need ClientCapabilities }
 
 func (e *CapabilityError) Error() string {
-	return "the client does not support what this needs: " + string(mustEncode(e.Need))
+	return "the client lacks a required capability: " + string(mustEncode(e.Need))
 }
 
 func (e *CapabilityError) answer() *jsonrpc.Error {
 	return ErrMissingCapability.WithData(MissingCapabilityData{e.Need})
 }
 
-// questions is the error by which a handler stops until the client comes back with answers.
+// An AnswerError reports that the client answered a question with an error, or with a value that
+// does not fit the question. If a tool returns it, the caller receives its text, which only
+// describes what that client sent.
+type AnswerError struct {
+	Key string // of the question
+	Err error  // the client's *jsonrpc.Error, or the reason why the answer does not fit
+}
+
+func (e *AnswerError) Error() string {
+	if refused, ok := e.Err.(*jsonrpc.Error); ok { //nolint:errorlint // it is never wrapped
+		return fmt.Sprintf("The question %q got the error response %d: %s", e.Key, refused.Code, refused.Message)
+	}
+	return fmt.Sprintf("The answer to the question %q is not valid: %v", e.Key, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *AnswerError) Unwrap() error { return e.Err }
+
+// misfit returns the error for an answer that does not fit because of err.
+func (q *Question) misfit(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &AnswerError{Key: q.Key, Err: err}
+}
+
+// questions is the error that stops a handler until the client calls again with answers.
 type questions struct{ ask map[string]InputRequest }
 
-func (q *questions) Error() string { return "mcp: the answer comes with a later request" }
+func (q *questions) Error() string { return "mcp: the answer arrives with a later request" }
 
-// Ask puts questions to the client, all at once, and returns the answers by key.
+// Ask sends questions to the client, all at once, and returns the answers by key.
 //
-// In the legacy era they go out as requests and Ask waits. In the modern era Ask returns an error that the handler is to return: the client gets the
-// questions as the answer to its call and calls again with what it found, and the handler runs again from its beginning, this
-// time with the answers. So whatever stands before a question runs once more for each round; [Once] keeps what should not. In a task
-// the handler waits in both eras.
+// In the legacy era, Ask sends them as requests and waits for the responses. In the modern era, Ask
+// returns an error that the handler must return: the client receives the questions as the result of
+// its call and calls again with the answers. The handler then runs again from its beginning, this
+// time with the answers. An answer is only used for exactly the question that was asked: if the
+// text or the form has changed when the handler runs again, the question is asked again. Code
+// before a question therefore runs once more for each round; use [Once] for what must run only
+// once. In a task, Ask waits in both eras.
 //
-// A question that the client did not say it can be asked is a [*CapabilityError]; nothing is sent then.
+// If the client did not declare the capability for a question, Ask returns a [*CapabilityError] and
+// sends nothing.
 func (r *Request) Ask(ctx context.Context, qs ...Question) (map[string]Answer, error) {
 	if len(qs) == 0 {
 		return nil, nil
+	}
+	if err := r.ended(); err != nil {
+		return nil, err
 	}
 	wire := make(map[string]InputRequest, len(qs))
 	for i := range qs {
@@ -72,7 +107,7 @@ func (r *Request) Ask(ctx context.Context, qs ...Question) (map[string]Answer, e
 	case r.task.Load() != nil:
 		return r.task.Load().ask(ctx, r, qs, wire)
 	case r.version.Modern():
-		return r.askByRound(qs, wire)
+		return r.askByRound(ctx, qs, wire)
 	}
 	return r.askNow(ctx, r.peer(), qs, wire)
 }
@@ -83,19 +118,19 @@ func (r *Request) Elicit(ctx context.Context, key string, e *Elicitation) (*Elic
 	return a[key].Elicit, err
 }
 
-// Sample asks the client's model; see [Request.Ask].
+// Sample sends a request to the client's model; see [Request.Ask].
 func (r *Request) Sample(ctx context.Context, key string, q *SamplingRequest) (*SamplingResult, error) {
 	a, err := r.Ask(ctx, Question{Key: key, Sample: q})
 	return a[key].Sample, err
 }
 
-// Roots asks what the client works on; see [Request.Ask].
+// Roots requests the client's roots; see [Request.Ask].
 func (r *Request) Roots(ctx context.Context, key string) ([]Root, error) {
 	a, err := r.Ask(ctx, Question{Key: key, Roots: true})
 	return a[key].Roots, err
 }
 
-// checkQuestion reports what the client would need to be asked this.
+// checkQuestion returns a [*CapabilityError] if the client lacks the capability for q.
 func (r *Request) checkQuestion(q *Question) error {
 	c := r.capabilities
 	if c == nil {
@@ -128,12 +163,12 @@ func (r *Request) checkQuestion(q *Question) error {
 		}
 		need.Roots = &RootsCapability{}
 	default:
-		return fmt.Errorf("mcp: question %q asks nothing", q.Key)
+		return fmt.Errorf("mcp: question %q is empty", q.Key)
 	}
 	return &CapabilityError{need}
 }
 
-// wire is the question as a peer of v knows it.
+// wire returns the question in the form of version v.
 func (q *Question) wire(v Version) (in InputRequest, err error) {
 	switch {
 	case q.Elicit != nil:
@@ -162,25 +197,35 @@ func (q *Question) wire(v Version) (in InputRequest, err error) {
 		in.Params, err = encode(q.Sample)
 	default:
 		in.Method = MethodRootsList
-		in.Params = empty // may be left out, but then the official Go SDK (v1.8.0) does not read the answer it stands in
+		// Params may be omitted, but then the official Go SDK (v1.8.0) does not read the message
+		// that contains the question.
+		in.Params = empty
 	}
 	return in, err
 }
 
-// askNow sends the questions as requests and waits for the answers.
+// askNow sends the questions as requests and waits for the responses.
 func (r *Request) askNow(ctx context.Context, peer jsonrpc.Peer, qs []Question, wire map[string]InputRequest) (map[string]Answer, error) {
 	answers := make([]Answer, len(qs))
 	errs := make([]error, len(qs))
 	one := func(i int) {
 		var raw jsonrpc.Raw
 		in := wire[qs[i].Key]
-		if errs[i] = peer.Call(ctx, in.Method, in.Params, &raw); errs[i] == nil {
-			answers[i], errs[i] = qs[i].read(raw)
+		err := peer.Call(ctx, in.Method, in.Params, &raw)
+		if err == nil {
+			answers[i], err = qs[i].read(ctx, raw)
+			err = qs[i].misfit(ctx, err)
+		} else if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			err = &AnswerError{Key: qs[i].Key, Err: e}
 		}
+		errs[i] = err
 	}
 	var all sync.WaitGroup
 	for i := range qs[:len(qs)-1] {
-		all.Go(func() { one(i) })
+		all.Go(func() {
+			defer rescue.Catch(r.server.report, func(error) { errs[i] = jsonrpc.ErrInternal })
+			one(i)
+		})
 	}
 	one(len(qs) - 1)
 	all.Wait()
@@ -194,15 +239,15 @@ func (r *Request) askNow(ctx context.Context, peer jsonrpc.Peer, qs []Question, 
 	return out, nil
 }
 
-// read decodes an answer and holds it against the question.
-func (q *Question) read(raw jsonrpc.Raw) (a Answer, err error) {
+// read decodes an answer and checks it against the question.
+func (q *Question) read(ctx context.Context, raw jsonrpc.Raw) (a Answer, err error) {
 	switch {
 	case q.Elicit != nil:
 		a.Elicit = new(ElicitResult)
 		if err = raw.Decode(a.Elicit); err != nil {
 			return a, err
 		}
-		return a, q.checkForm(a.Elicit)
+		return a, q.checkForm(ctx, a.Elicit)
 	case q.Sample != nil:
 		a.Sample = new(SamplingResult)
 		if err = raw.Decode(a.Sample); err == nil && (a.Sample.Role == "" || a.Sample.Content == nil || a.Sample.Model == "") {
@@ -210,7 +255,7 @@ func (q *Question) read(raw jsonrpc.Raw) (a Answer, err error) {
 		}
 		return a, err
 	}
-	if isNull(member(raw, "roots")) || member(raw, "roots") == nil {
+	if roots := lastMember(raw, "roots"); roots == nil || isNull(roots) {
 		return a, errors.New("roots is missing")
 	}
 	var list ListRootsResult
@@ -219,8 +264,8 @@ func (q *Question) read(raw jsonrpc.Raw) (a Answer, err error) {
 	return a, err
 }
 
-// checkForm holds what the user filled in against the form.
-func (q *Question) checkForm(e *ElicitResult) error {
+// checkForm checks what the user filled in against the form.
+func (q *Question) checkForm(ctx context.Context, e *ElicitResult) error {
 	switch e.Action {
 	case ActionDecline, ActionCancel:
 		return nil
@@ -239,12 +284,13 @@ func (q *Question) checkForm(e *ElicitResult) error {
 	if content == nil {
 		content = empty
 	}
-	return form.validate(content)
+	return form.validate(ctx, content)
 }
 
-// NeedURL is the error for a request that cannot go on until the user has been at some URLs: each is an Elicitation of mode ElicitURL. In
-// 2025-11-25 the client gets it as error -32042 and may call again; in the modern era it is a question like any other, and
-// nil when the user has consented to all. The keys are made of the URLs.
+// NeedURL returns the error for a request that cannot continue until the user has visited the URLs.
+// Each of urls is an Elicitation of mode ElicitURL. In 2025-11-25 the client receives it as error
+// -32042 and may call again. In the modern era the URLs are ordinary questions, and NeedURL returns
+// nil when the user has consented to all of them. The URLs are the keys of the questions.
 func (r *Request) NeedURL(ctx context.Context, urls ...Elicitation) error {
 	if r.version.HasElicitationID() {
 		for i := range urls {
@@ -273,8 +319,8 @@ func (r *Request) NeedURL(ctx context.Context, urls ...Elicitation) error {
 	return nil
 }
 
-// FormOf makes the schema of a form from a struct of strings, numbers, booleans and lists of choices; see [AddTool] for the rules and schema.go for
-// the tags. It panics if T is no struct.
+// FormOf returns the schema of a form for a struct of strings, numbers, booleans and lists of
+// choices; see [AddTool] for the rules and schema.go for the tags. It panics if T is not a struct.
 func FormOf[T any]() jsonrpc.Raw {
 	return formOf[T]()
 }

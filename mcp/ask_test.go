@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// booking asks the user, the model and for roots. The handler is written once, and knows nothing of eras.
+// booking asks the user and the model, and requests roots. The handler is the same for both eras.
 func booking(runs, computed *atomic.Int32) *mcp.Server {
 	s := mcp.NewServer(mcp.Implementation{Name: "booking", Version: "1"}, nil)
 	type form struct {
@@ -171,7 +171,7 @@ func TestServerThatKeepsAsking(t *testing.T) {
 	}
 }
 
-// An answer that does not fit the form is no answer.
+// TestAnswersFitTheForm checks that an answer that does not fit the form is rejected.
 func TestAnswersFitTheForm(t *testing.T) {
 	each(t, func(t *testing.T, v mcp.Version) {
 		if !v.HasElicitation() {
@@ -192,7 +192,8 @@ func TestAnswersFitTheForm(t *testing.T) {
 	})
 }
 
-// The model may be given tools, from 2025-11-25 on, by clients that say so.
+// TestSamplingWithTools checks that the model may be given tools, since 2025-11-25, if the client
+// declares it.
 func TestSamplingWithTools(t *testing.T) {
 	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
 	use := mcp.Content{Kind: mcp.KindToolUse, Use: &mcp.ToolUse{ID: "u1", Name: "add", Input: jsonrpc.Raw(`{"a":1}`)}}
@@ -244,7 +245,8 @@ func TestSamplingWithTools(t *testing.T) {
 	})
 }
 
-// What depends on an answer is not kept, and prompts and resources may ask as well.
+// TestPromptsAndResourcesMayAsk checks that a result that depends on an answer is not cached, and
+// that prompts and resources may ask questions too.
 func TestPromptsAndResourcesMayAsk(t *testing.T) {
 	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
 	must(t, s.AddResource(mcp.Resource{URI: "test://roots", Name: "r"}, func(ctx context.Context, r *mcp.Request) (*mcp.ReadResourceResult, error) {
@@ -287,4 +289,37 @@ func TestPromptsAndResourcesMayAsk(t *testing.T) {
 			t.Errorf("without roots: %v", err)
 		}
 	})
+}
+
+// TestUnusableAnswers checks that in the legacy era, a question that is answered with an error or
+// with an unsuitable value fails the tool with the reason.
+func TestUnusableAnswers(t *testing.T) {
+	form := jsonrpc.Raw(`{"type":"object","properties":{"crust":{"type":"string","enum":["thin","thick"]},"n":{"type":"integer"}},"required":["crust"]}`)
+	for _, tt := range []struct {
+		name   string
+		answer func() (*mcp.ElicitResult, error)
+		want   string
+	}{
+		{"an error", func() (*mcp.ElicitResult, error) { return nil, &jsonrpc.Error{Code: -7, Message: "not now"} }, `The question "q" got the error response -7: not now`},
+		{"another value", func() (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: jsonrpc.Raw(`{"crust":"purple","n":1.5}`)}, nil
+		}, `The answer to the question "q" is not valid: at /crust: must be "thin" or "thick", not "purple"; at /n: must be an integer, not a number`},
+		{"an action that is none", func() (*mcp.ElicitResult, error) { return &mcp.ElicitResult{Action: "maybe"}, nil }, `The answer to the question "q" is not valid: unknown action "maybe"`},
+	} {
+		s := mcp.NewServer(mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{Report: func(what string, err error) { t.Errorf("%s: reported %s: %v", tt.name, what, err) }})
+		mcp.AddTool(s, mcp.Tool{Name: "bake"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+			_, err := r.Elicit(ctx, "q", &mcp.Elicitation{Message: "Which crust?", RequestedSchema: form})
+			return "baked", err
+		})
+		here, end := pipe(t, s)
+		c, err := mcp.Connect(t.Context(), here, mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{mcp.V20250618},
+			Elicit: func(context.Context, *mcp.Elicitation) (*mcp.ElicitResult, error) { return tt.answer() }})
+		must(t, err)
+		got, err := c.CallTool(t.Context(), "bake", nil, nil)
+		if err != nil || !got.IsError || got.Text() != tt.want {
+			t.Errorf("%s: got %+v, %v", tt.name, got, err)
+		}
+		must(t, c.Close())
+		end()
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// One call of a typed tool, from the payload to the answer.
+// BenchmarkDispatch measures one call of a typed tool, from the payload to the response.
 func BenchmarkDispatch(b *testing.B) {
 	s := calculator(nil)
 	defer s.Close()
@@ -45,7 +45,7 @@ func BenchmarkDispatch(b *testing.B) {
 	}
 }
 
-// A whole client and server in one process.
+// BenchmarkCall measures a call between a client and a server in one process.
 func BenchmarkCall(b *testing.B) {
 	for _, v := range []mcp.Version{mcp.V20251125, mcp.V20260728} {
 		b.Run(v.String(), func(b *testing.B) {
@@ -64,7 +64,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// The same without a transport.
+// BenchmarkLocal measures the same call without a transport.
 func BenchmarkLocal(b *testing.B) {
 	for _, v := range []mcp.Version{mcp.V20251125, mcp.V20260728} {
 		b.Run(v.String(), func(b *testing.B) {
@@ -83,7 +83,7 @@ func BenchmarkLocal(b *testing.B) {
 	}
 }
 
-// What one more tool costs a server that has many.
+// BenchmarkAddTool measures the cost of one more tool for a server with many tools.
 func BenchmarkAddTool(b *testing.B) {
 	s := calculator(nil)
 	defer s.Close()

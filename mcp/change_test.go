@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
@@ -39,9 +41,9 @@ func TestListenInBothEras(t *testing.T) {
 			heard = append(heard, ch.Method+ch.URI)
 			switch len(heard) {
 			case 1:
-				s.ResourceUpdated("test://b")   // not asked for
+				s.ResourceUpdated("test://b")   // not subscribed
 				s.RemovePrompts("none")         // no change
-				s.RemoveTools("calculator/add") // asked for
+				s.RemoveTools("calculator/add") // subscribed
 			case 2:
 				s.ResourceUpdated("test://a")
 			case 3:
@@ -59,7 +61,8 @@ func TestListenInBothEras(t *testing.T) {
 	})
 }
 
-// Many changes come to those who listen, each at least once, however fast they are.
+// TestManyChanges checks that every change arrives at the listeners at least once, also if changes
+// are fast.
 func TestManyChanges(t *testing.T) {
 	each(t, func(t *testing.T, v mcp.Version) {
 		s := calculator(nil)
@@ -143,7 +146,7 @@ func TestPages(t *testing.T) {
 		if len(first.Tools) != 3 || first.NextCursor == nil {
 			t.Fatalf("first page %+v", first)
 		}
-		s.RemoveTools("t0", "t2") // what comes and goes moves nothing
+		s.RemoveTools("t0", "t2") // added and removed entries do not shift a cursor
 		mcp.AddTool(s, mcp.Tool{Name: "t7"}, nothing)
 		var names []string
 		cursor := first.NextCursor
@@ -216,4 +219,137 @@ func TestWhatOneCallerDoesNotSee(t *testing.T) {
 			t.Errorf("call: %v", err)
 		}
 	})
+}
+
+// breaking is a peer whose first notification panics.
+type breaking struct {
+	jsonrpc.Peer
+	broke atomic.Bool
+	told  chan string
+}
+
+func (b *breaking) Notify(_ context.Context, method string, _ any) error {
+	if !b.broke.Swap(true) {
+		panic("no disk")
+	}
+	b.told <- method
+	return nil
+}
+
+// TestPanicOfANotification checks that a session still gets notifications after one of them
+// panicked.
+func TestPanicOfANotification(t *testing.T) {
+	reports := make(chan string, 10)
+	s := mcp.NewServer(mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{Report: func(what string, _ error) { reports <- what }})
+	defer s.Close()
+	peer := &breaking{told: make(chan string, 1)}
+	n := s.NewSession(mcp.SessionOptions{Voice: peer})
+	defer n.Close()
+	_, err := n.Handle(t.Context(), &jsonrpc.Request{ID: jsonrpc.IntID(1), Method: mcp.MethodInitialize,
+		Params: jsonrpc.Raw(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
+	must(t, err)
+	_, err = n.Handle(t.Context(), &jsonrpc.Request{Method: mcp.NotifyInitialized})
+	must(t, err)
+	add := func(name string) {
+		must(t, s.AddPrompt(mcp.Prompt{Name: name}, func(context.Context, *mcp.Request, map[string]string) (*mcp.GetPromptResult, error) {
+			return nil, jsonrpc.ErrInternal
+		}, nil))
+	}
+	add("a")
+	if what := eventually(t, reports); what != jsonrpc.ReportPanic {
+		t.Errorf("the first report is %q", what)
+	}
+	eventually(t, reports) // the notification was not sent
+	add("b")
+	if method := eventually(t, peer.told); method != mcp.NotifyPromptsChanged {
+		t.Errorf("the session gets %s", method)
+	}
+}
+
+// TestChangesThatWaitAreWeighed checks that a legacy server cannot make a slow Listen hold more
+// than 8 MiB, that further changes are dropped, and that the connection still works.
+func TestChangesThatWaitAreWeighed(t *testing.T) {
+	s := calculator(nil)
+	text := ""
+	must(t, s.AddResource(mcp.Resource{URI: "test://a", Name: "a"}, textResource(&text)))
+	const long = 1 << 20
+	all := make(chan struct{})
+	count := 0
+	c := connect(t, s, mcp.ClientOptions{OnChange: func(ch mcp.Change) {
+		if ch.Task != nil {
+			if count++; count == 20 {
+				close(all)
+			}
+		}
+	}}, mcp.V20251125)
+	var heard, bytes int
+	err := c.Listen(t.Context(), mcp.Filter{TaskIDs: []string{"a"}, ResourceSubscriptions: []string{"test://a"}}, func(ch mcp.Change) error {
+		switch {
+		case ch.Method == mcp.NotifyAcknowledged:
+			for range 20 {
+				params := jsonrpc.Raw(`{"taskId":"a","status":"working","statusMessage":"` + strings.Repeat("x", long) + `","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null}`)
+				if _, err := c.Handle(t.Context(), &jsonrpc.Request{Method: mcp.NotifyTaskStatus, Params: params}); err != nil {
+					return err
+				}
+			}
+			<-all
+			go s.ResourceUpdated("test://a")
+		case ch.Task != nil:
+			heard++
+			bytes += len(ch.Task.StatusMessage)
+		default:
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) || heard != 7 || bytes != 7*long {
+		t.Errorf("Listen = %v after %d changes of %d bytes", err, heard, bytes)
+	}
+	if _, err := c.CallTool(t.Context(), "calculator/add", map[string]any{"a": 1, "b": 2}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEachChangeIsTold checks that a session is notified when something is added or removed, and
+// not when nothing changes.
+func TestEachChangeIsTold(t *testing.T) {
+	s := mcp.NewServer(mcp.Implementation{Name: "s", Version: "1"}, nil)
+	defer s.Close()
+	peer := &breaking{told: make(chan string, 10)}
+	peer.broke.Store(true)
+	n := s.NewSession(mcp.SessionOptions{Voice: peer})
+	defer n.Close()
+	_, err := n.Handle(t.Context(), &jsonrpc.Request{ID: jsonrpc.IntID(1), Method: mcp.MethodInitialize,
+		Params: jsonrpc.Raw(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
+	must(t, err)
+	_, err = n.Handle(t.Context(), &jsonrpc.Request{Method: mcp.NotifyInitialized})
+	must(t, err)
+	text := ""
+	for _, change := range []struct {
+		name, want string
+		do         func()
+	}{
+		{"AddPrompt", mcp.NotifyPromptsChanged, func() {
+			must(t, s.AddPrompt(mcp.Prompt{Name: "a"}, func(context.Context, *mcp.Request, map[string]string) (*mcp.GetPromptResult, error) { return nil, nil }, nil))
+		}},
+		{"RemovePrompts", mcp.NotifyPromptsChanged, func() { s.RemovePrompts("none"); s.RemovePrompts("a") }},
+		{"AddResource", mcp.NotifyResourcesChanged, func() { must(t, s.AddResource(mcp.Resource{URI: "test://a", Name: "a"}, textResource(&text))) }},
+		{"RemoveResources", mcp.NotifyResourcesChanged, func() { s.RemoveResources("test://none"); s.RemoveResources("test://a") }},
+		{"AddTemplate", mcp.NotifyResourcesChanged, func() {
+			must(t, s.AddTemplate(mcp.ResourceTemplate{URITemplate: "test://{x}", Name: "x"}, textResource(&text), nil))
+		}},
+		{"RemoveTemplates", mcp.NotifyResourcesChanged, func() { s.RemoveTemplates("test://none"); s.RemoveTemplates("test://{x}") }},
+		{"AddTool", mcp.NotifyToolsChanged, func() {
+			must(t, s.AddTool(mcp.Tool{Name: "a"}, func(context.Context, *mcp.Request) (*mcp.ToolResult, error) { return nil, nil }))
+		}},
+		{"RemoveTools", mcp.NotifyToolsChanged, func() { s.RemoveTools("none"); s.RemoveTools("a") }},
+	} {
+		change.do()
+		if got := eventually(t, peer.told); got != change.want {
+			t.Errorf("%s: the session gets %s", change.name, got)
+		}
+		if n := len(peer.told); n != 0 {
+			t.Errorf("%s: %d notifications more", change.name, n)
+		}
+	}
 }

@@ -10,70 +10,96 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/report"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ClientOptions tune a [Client]. The zero value is a client that cannot be asked anything.
+// ClientOptions configure a [Client]. The zero value is a client without roots, model and user.
 type ClientOptions struct {
-	Versions []Version // which are spoken; nil means all
+	Versions []Version // the protocol versions to use; nil means all
 
-	// Elicit asks the user. ElicitURL says that it takes the mode ElicitURL too. What the user left out gets the defaults of the form. A call that a
-	// server of 2025-11-25 refuses until the user has been to a URL is made again when Elicit has returned that they accept.
+	// Elicit asks the user. ElicitURL declares that Elicit also supports the mode ElicitURL. Form
+	// fields that the user left out get the defaults of the form. If a server of 2025-11-25 rejects
+	// a call until the user has visited a URL, the call is repeated after Elicit has returned that
+	// the user accepts.
 	Elicit    func(ctx context.Context, e *Elicitation) (*ElicitResult, error)
 	ElicitURL bool
 
-	// Sample asks the model. SampleTools says that it takes tools.
+	// Sample calls the model. SampleTools declares that Sample supports tools.
 	Sample      func(ctx context.Context, q *SamplingRequest) (*SamplingResult, error)
 	SampleTools bool
 
-	// Roots says what the client works on.
+	// Roots returns the roots that the client works on.
 	Roots func(ctx context.Context) ([]Root, error)
 
-	// NoTasks keeps servers of the modern era from answering a call with a task, which [Client.CallTool] otherwise waits for.
+	// NoTasks prevents servers of the modern era from answering a call with a task. By default
+	// [Client.CallTool] waits for such tasks.
 	NoTasks bool
 
-	// HostTasks lets a server of 2025-11-25 ask Sample and Elicit by a task: it hears at once that the question has come, and comes back
-	// for the answer. At most 100 are kept, each for an hour at most.
+	// HostTasks lets a server of 2025-11-25 send its requests for Sample and Elicit as tasks: the
+	// server receives a response at once and fetches the result later. At most 100 tasks are
+	// stored, each for at most an hour.
 	HostTasks bool
 
-	// Experimental and Extensions go into the capabilities.
+	// Experimental and Extensions are added to the capabilities.
 	Experimental map[string]Settings
 	Extensions   map[string]Settings
 
-	// OnLog gets log messages. LogLevel is asked for in each modern request; LevelNone means no messages.
+	// Ask, if not nil, answers the requests of a legacy server for roots, the model and the user,
+	// instead of Elicit, Sample and Roots. It is for programs that pass them on: the params and the
+	// result are raw JSON. A returned *jsonrpc.Error is sent unchanged. If the request arrived in
+	// the response to a call, which only HTTP shows, ctx has the values of the context of that
+	// call. Ask is called concurrently.
+	Ask func(ctx context.Context, in InputRequest) (jsonrpc.Raw, error)
+
+	// Capabilities, if not nil, are declared instead of those that the other fields imply. They
+	// must not change.
+	Capabilities *ClientCapabilities
+
+	// OnLog is called for log messages. LogLevel is requested in each modern request; LevelNone
+	// means no messages.
 	OnLog    func(*LogParams)
 	LogLevel Level
 
-	// OnChange gets what a server says of its own accord: changed lists, updated resources, ended elicitations, tasks. Modern servers do so only
-	// while [Client.Listen] runs.
+	// OnChange is called for notifications about changed lists, updated resources, completed
+	// elicitations and tasks. Modern servers send them only while [Client.Listen] runs.
 	OnChange func(Change)
 
-	// Probe is how long a server has to show that it is a modern one, before it is taken for a legacy one. Zero means 5 s. Over HTTP the
-	// carrier does the waiting.
+	// Probe is the time that a server has to respond as a modern server. After it, the client
+	// treats the server as a legacy one. Zero means 5 s. Over HTTP the transport applies its own
+	// timeout.
 	Probe time.Duration
 
-	// Rounds is how often a server may ask in one call. Zero means 16.
+	// Rounds is how often a server may ask questions in one call. Zero means 16.
 	Rounds int
 
-	// CheckResults holds structured results against the output schemas of tools, as far as those were listed before.
+	// CheckResults validates structured results with the output schemas of tools, if those were
+	// listed before.
 	CheckResults bool
 
-	// OverHTTP holds tools to the rules of headers: those with wrong x-mcp-header are dropped from lists. The carrier sets it.
+	// OverHTTP enforces the rules for headers: tools with an invalid x-mcp-header are dropped from
+	// lists. The transport sets it.
 	OverHTTP bool
 
-	// GiveUp tells of an error of the first question whether it says nothing about the version, so that a handshake is pointless: nobody was
-	// reached, or credentials are wanted. The carrier sets it. Nil: no error is of that kind.
+	// GiveUp reports whether an error of the first request is unrelated to the protocol version, so
+	// that a handshake is pointless: the server was not reached, or it requires credentials. The
+	// transport sets it. If nil, every error is treated as related to the version.
 	GiveUp func(error) bool
 
-	// Limits of the conversation that [Connect] opens. Events is 65,536 when zero.
+	// Limits are the limits of the conversation that [Connect] opens. Events is 65,536 if zero;
+	// EventBytes (8 MiB) bounds them too.
 	Limits jsonrpc.Limits
 
-	// Report gets what nobody else hears: failed handlers, dropped tools and messages. Nil drops it.
+	// Report receives errors that are not returned to a caller: failed handlers, dropped tools and
+	// messages. If nil, they are dropped, except panics, which slog's default logger logs.
 	Report func(what string, err error)
 }
 
-// A Client uses one server, of any revision. It is made by [Connect], or by [NewClient] and [Client.Open] on a carrier of its own. It is a
-// [jsonrpc.Handler], for what a legacy server asks. It is safe for concurrent use.
+// A Client uses one server, of any protocol version. It is created by [Connect], or by [NewClient]
+// and [Client.Open] for another transport. It is a [jsonrpc.Handler] for the requests of a legacy
+// server. It is safe for concurrent use.
 type Client struct {
 	info Implementation
 	opts ClientOptions
@@ -85,33 +111,37 @@ type Client struct {
 	goneOnce sync.Once
 
 	version  atomic.Uint32
-	envelope atomic.Pointer[[]byte] // how the _meta of a modern request begins
+	envelope atomic.Pointer[[]byte] // the beginning of the _meta of a modern request
 	server   atomic.Pointer[serverFacts]
 	cache    resultCache
 	hosted   hostedTasks
+	schemas  schemaCache // of results
 
-	mu      sync.Mutex               // guards what follows
-	headers map[string][]HeaderParam // of tools, by name
-	outputs map[string]*schema       // of tools, by name; nil for what cannot be validated
-	watch   map[*watcher]struct{}
-	visits  map[string]chan struct{} // to URLs, by the id of their elicitation
-	level   Level                    // that a legacy server was told; LevelNone: none
+	mu          sync.Mutex               // guards the fields below
+	headers     map[string][]HeaderParam // of tools that have such, by name
+	headerBytes int
+	outputs     map[string]output // of tools, by name
+	outputBytes int
+	support     map[string]string // taskSupport of tools, by name; 2025-11-25
+	watch       map[*watcher]struct{}
+	visits      map[string]expected // to URLs, by the ID of their elicitation
+	level       Level               // the level set at a legacy server; LevelNone if not set
 }
 
-// serverFacts are what a server said about itself.
+// serverFacts are what a server declared about itself.
 type serverFacts struct {
 	info         Implementation
 	capabilities ServerCapabilities
 	instructions string
-	versions     []string // modern
+	versions     []string // of a modern server
 }
 
-// NewClient makes a client. It starts nothing.
+// NewClient returns a client. It starts nothing.
 func NewClient(info Implementation, o *ClientOptions) *Client {
 	if o == nil {
 		o = &ClientOptions{}
 	}
-	c := &Client{info: info, opts: *o, gone: make(chan struct{}), headers: map[string][]HeaderParam{}, outputs: map[string]*schema{}, watch: map[*watcher]struct{}{}, visits: map[string]chan struct{}{}}
+	c := &Client{info: info, opts: *o, gone: make(chan struct{}), headers: map[string][]HeaderParam{}, outputs: map[string]output{}, support: map[string]string{}, watch: map[*watcher]struct{}{}, visits: map[string]expected{}}
 	c.hosted.init()
 	if c.opts.Versions == nil {
 		c.opts.Versions = Versions()
@@ -125,13 +155,14 @@ func NewClient(info Implementation, o *ClientOptions) *Client {
 	return c
 }
 
-// Connect opens a conversation on t, which it owns from then on, and finds out what the server speaks. [Client.Close] ends it.
+// Connect opens a conversation on t and negotiates the protocol version with the server. The client
+// owns t from then on. [Client.Close] closes it.
 func Connect(ctx context.Context, t jsonrpc.Transport, info Implementation, o *ClientOptions) (*Client, error) {
 	c := NewClient(info, o)
 	conn := jsonrpc.NewConn(t)
 	c.Attach(conn)
 	c.serving.Go(func() {
-		_ = conn.Serve(context.WithoutCancel(ctx)) // its cause shows in every call
+		_ = conn.Serve(context.WithoutCancel(ctx)) // every call returns its cause
 		c.Gone()
 	})
 	if err := c.Open(ctx, conn); err != nil {
@@ -140,7 +171,8 @@ func Connect(ctx context.Context, t jsonrpc.Transport, info Implementation, o *C
 	return c, nil
 }
 
-// Gone tells the client that its link has ended, so that what waits for news ends too. A carrier of its own calls it; more than once does nothing.
+// Gone reports to the client that its link is closed, and stops everything that waits for messages.
+// A transport that uses [Client.Open] calls it. Calling it more than once has no effect.
 func (c *Client) Gone() {
 	c.goneOnce.Do(func() {
 		close(c.gone)
@@ -158,31 +190,32 @@ func (c *Client) Attach(conn *jsonrpc.Conn) {
 	conn.Quiet = true
 }
 
-// maxEvents is how many notifications about one call may wait: progress and changes come in bursts.
+// maxEvents is how many notifications about one call may wait: progress and changes arrive in
+// bursts.
 const maxEvents = 65_536
 
-// Close ends the conversation.
+// Close closes the conversation.
 func (c *Client) Close() error {
 	var err error
 	if c.link != nil {
 		err = c.link.Close()
 	}
 	c.Gone()
-	c.serving.Wait()
-	c.hosted.running.Wait()
+	grace.Wait(&c.serving, grace.Time) // a function of the caller may not return
+	grace.Wait(&c.hosted.running, grace.Time)
 	return err
 }
 
-// Version returns the revision that is spoken.
+// Version returns the negotiated protocol version.
 func (c *Client) Version() Version { return Version(c.version.Load()) }
 
-// ServerInfo returns how the server presents itself, as far as it does.
+// ServerInfo returns the server's description of itself, as far as it sent one.
 func (c *Client) ServerInfo() Implementation { return c.facts().info }
 
-// ServerCapabilities returns what the server offers.
+// ServerCapabilities returns the server's capabilities.
 func (c *Client) ServerCapabilities() ServerCapabilities { return c.facts().capabilities }
 
-// Instructions returns what the server says to the model about itself.
+// Instructions returns the server's instructions for the model.
 func (c *Client) Instructions() string { return c.facts().instructions }
 
 func (c *Client) facts() *serverFacts {
@@ -193,13 +226,14 @@ func (c *Client) facts() *serverFacts {
 }
 
 func (c *Client) report(what string, err error) {
-	if c.opts.Report != nil {
-		c.opts.Report(what, err)
-	}
+	report.Call(c.opts.Report, "mcp", what, err)
 }
 
-// capabilities are what the client says of itself to a server of v.
+// capabilities returns the client's capabilities for a server of version v.
 func (c *Client) capabilities(v Version) ClientCapabilities {
+	if c.opts.Capabilities != nil {
+		return *c.opts.Capabilities
+	}
 	caps := ClientCapabilities{Experimental: c.opts.Experimental}
 	if c.opts.Roots != nil {
 		caps.Roots = &RootsCapability{ListChanged: v.HasHandshake()}
@@ -225,7 +259,7 @@ func (c *Client) capabilities(v Version) ClientCapabilities {
 			caps.Tasks.Requests.Elicitation = &TasksElicitation{Create: &Mark{}}
 		}
 	}
-	if v.HasExtensions() || v.HasCoreTasks() { // the last legacy revision tolerates them
+	if v.HasExtensions() || v.HasCoreTasks() { // the last legacy version tolerates them
 		all := maps.Clone(c.opts.Extensions)
 		if all == nil {
 			all = map[string]Settings{}
@@ -249,7 +283,7 @@ func (c *Client) speaks(v Version) bool {
 	return false
 }
 
-// newest returns the newest own version of an era.
+// newest returns the newest version of an era that this client supports.
 func (c *Client) newest(modern bool) Version {
 	for _, v := range Versions() {
 		if v.Modern() == modern && c.speaks(v) {
@@ -259,7 +293,7 @@ func (c *Client) newest(modern bool) Version {
 	return 0
 }
 
-// common returns the newest version that both sides speak.
+// common returns the newest of the named versions that this client supports.
 func (c *Client) common(names []string) Version {
 	var best Version
 	for _, name := range names {
@@ -270,9 +304,10 @@ func (c *Client) common(names []string) Version {
 	return best
 }
 
-// Open finds out over link which version the server speaks, and opens a conversation in it (MCP 2026-07-28, Versioning). It first asks in the
-// modern way; an answer that only a modern server gives decides for that era, anything else, or none in time, for the handshake. When ctx ends
-// during the handshake, the link is closed.
+// Open negotiates the version with the server over link, and opens a conversation in it (MCP
+// 2026-07-28, Versioning). It first sends a modern request. A response that only a modern server
+// sends selects the modern era; any other response, or a timeout, selects the handshake. If ctx
+// ends during the handshake, the link is closed.
 func (c *Client) Open(ctx context.Context, link Link) error {
 	c.link = link
 	modern := c.newest(true)
@@ -293,7 +328,7 @@ func (c *Client) Open(ctx context.Context, link Link) error {
 	}
 	err := c.handshake(ctx, c.newest(false))
 	if errors.Is(err, ErrUnsupportedVersion) || errors.Is(err, jsonrpc.ErrMethodNotFound) {
-		// A modern server that was too slow for the probe says so now.
+		// A modern server that was too slow for the probe rejects the handshake with these errors.
 		if v, again := c.discover(ctx, modern); again == nil && v.Modern() {
 			return nil
 		}
@@ -304,10 +339,12 @@ func (c *Client) Open(ctx context.Context, link Link) error {
 	return nil
 }
 
-// errNoDiscovery is an answer to server/discover from a server that answers anything to everything, as some old ones do.
+// errNoDiscovery is the error for a response to server/discover without versions: some old servers
+// return a result for every method.
 var errNoDiscovery = errors.New("mcp: server/discover names no versions")
 
-// discover asks a server what it speaks, and returns the version to go on with, which is a legacy one when there is no other.
+// discover sends server/discover and returns the version to continue with. This is a legacy version
+// if there is no common modern one.
 func (c *Client) discover(ctx context.Context, v Version) (Version, error) {
 	for range 2 {
 		c.speakModern(v)
@@ -315,15 +352,17 @@ func (c *Client) discover(ctx context.Context, v Version) (Version, error) {
 		raw, err := c.probe(ctx)
 		if unsupported, ok := errors.AsType[*jsonrpc.Error](err); ok && unsupported.Code == CodeUnsupportedVersion {
 			var data UnsupportedVersionData
-			_ = unsupported.Data.Decode(&data) // then there is nothing in common
+			_ = unsupported.Data.Decode(&data) // if it fails, there is no common version
 			next := c.common(data.Supported)
 			if next == 0 {
-				return 0, fmt.Errorf("%w: it speaks %v", ErrNoCommonVersion, data.Supported)
+				return 0, fmt.Errorf("%w: it supports %v", ErrNoCommonVersion, data.Supported)
 			}
 			if !next.Modern() {
 				return next, nil
 			}
-			v = next // also when it is the same: the server said that it speaks that, so it gets a second chance to
+			// Also if it is the same version: the server listed it as supported, so it gets a
+			// second chance.
+			v = next
 			continue
 		}
 		if err != nil {
@@ -337,7 +376,7 @@ func (c *Client) discover(ctx context.Context, v Version) (Version, error) {
 		}
 		best := c.common(d.SupportedVersions)
 		if best == 0 {
-			return 0, fmt.Errorf("%w: it speaks %v", ErrNoCommonVersion, d.SupportedVersions)
+			return 0, fmt.Errorf("%w: it supports %v", ErrNoCommonVersion, d.SupportedVersions)
 		}
 		facts := &serverFacts{capabilities: d.Capabilities, instructions: d.Instructions, versions: d.SupportedVersions}
 		d.Meta.Get(MetaServerInfo, &facts.info)
@@ -363,21 +402,29 @@ func (c *Client) probe(ctx context.Context) (jsonrpc.Raw, error) {
 	return raw, err
 }
 
-// speakModern makes the beginning of each modern request.
+// speakModern stores the beginning of each modern request.
 func (c *Client) speakModern(v Version) {
-	e := []byte(`{"_meta":{"` + MetaProtocolVersion + `":"` + v.String() + `","` + MetaClientInfo + `":`)
-	e = append(e, mustEncode(c.info)...)
-	e = append(e, `,"`+MetaClientCapabilities+`":`...)
-	e = append(e, mustEncode(c.capabilities(v))...)
-	if c.opts.LogLevel != LevelNone {
-		e = append(e, `,"`+MetaLogLevel+`":"`+c.opts.LogLevel.String()+`"`...)
-	}
+	e := c.envelopeFor(v, c.capabilities(v), c.opts.LogLevel)
 	c.envelope.Store(&e)
 }
 
-// handshake opens a legacy conversation. It is never cancelled on the wire (MCP 2025-11-25, Cancellation): who does not want to wait hangs up.
+// envelopeFor returns the beginning of a modern request: its _meta, which is open.
+func (c *Client) envelopeFor(v Version, caps ClientCapabilities, level Level) []byte {
+	e := []byte(`{"_meta":{"` + MetaProtocolVersion + `":"` + v.String() + `","` + MetaClientInfo + `":`)
+	e = append(e, mustEncode(c.info)...)
+	e = append(e, `,"`+MetaClientCapabilities+`":`...)
+	e = append(e, mustEncode(caps)...)
+	if level != LevelNone {
+		e = append(e, `,"`+MetaLogLevel+`":"`+level.String()+`"`...)
+	}
+	return e
+}
+
+// handshake opens a legacy conversation. It is never cancelled on the wire (MCP 2025-11-25,
+// Cancellation): when ctx ends, the link is closed.
 func (c *Client) handshake(ctx context.Context, v Version) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.link.Close() }) // the error is that of ctx
+	// handshake returns the error of ctx
+	stop := context.AfterFunc(ctx, func() { _ = rescue.Call(c.report, c.link.Close) })
 	err := c.initialize(context.WithoutCancel(ctx), c.link, v)
 	if !stop() && ctx.Err() != nil {
 		return fmt.Errorf("mcp: initialize: %w", context.Cause(ctx))
@@ -385,7 +432,8 @@ func (c *Client) handshake(ctx context.Context, v Version) error {
 	return err
 }
 
-// initialize asks for v and takes what the server offers instead, if it can.
+// initialize requests version v and accepts the version that the server offers instead, if
+// supported.
 func (c *Client) initialize(ctx context.Context, link Link, v Version) error {
 	if v == 0 {
 		return ErrNoCommonVersion
@@ -400,16 +448,17 @@ func (c *Client) initialize(ctx context.Context, link Link, v Version) error {
 	}
 	agreed := ParseVersion(in.ProtocolVersion)
 	if !c.speaks(agreed) || !agreed.HasHandshake() {
-		return fmt.Errorf("%w: it answered %.40q", ErrNoCommonVersion, in.ProtocolVersion)
+		return fmt.Errorf("%w: it responded with %.40q", ErrNoCommonVersion, in.ProtocolVersion)
 	}
 	c.server.Store(&serverFacts{info: in.ServerInfo, capabilities: in.Capabilities, instructions: in.Instructions})
 	c.version.Store(uint32(agreed))
 	return link.Do(ctx, &jsonrpc.Item{Method: NotifyInitialized, Notify: true})
 }
 
-// Reopen makes the handshake anew, for a carrier whose server has forgotten the session (MCP 2025-11-25, Transports, Session Management), and
-// asks again for the resources that [Client.Listen] watches and the level of logs. What it sends goes over link, which is usually the
-// carrier without its own way back here.
+// Reopen repeats the handshake, for a transport whose server has lost the session (MCP 2025-11-25,
+// Transports, Session Management). It then restores the log level and the subscriptions to the
+// resources that [Client.Listen] watches. It sends its messages over link, which is usually the
+// transport without its own call of Reopen.
 func (c *Client) Reopen(ctx context.Context, link Link) error {
 	if !c.Version().HasHandshake() {
 		return ErrNotSupported
@@ -428,12 +477,12 @@ func (c *Client) Reopen(ctx context.Context, link Link) error {
 	c.mu.Unlock()
 	if level != LevelNone {
 		if err := link.Do(ctx, &jsonrpc.Item{Method: MethodSetLevel, Params: mustEncode(SetLevelParams{Level: level})}); err != nil {
-			c.report("reopen", err)
+			c.report(ReportReopen, err)
 		}
 	}
 	for _, uri := range slices.Sorted(maps.Keys(uris)) {
 		if err := link.Do(ctx, &jsonrpc.Item{Method: MethodResourcesSubscribe, Params: mustEncode(SubscribeParams{URI: uri})}); err != nil {
-			c.report("reopen", fmt.Errorf("mcp: subscribe to %s: %w", uri, err))
+			c.report(ReportReopen, fmt.Errorf("mcp: subscribe to %s: %w", uri, err))
 		}
 	}
 	return nil

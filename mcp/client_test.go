@@ -11,7 +11,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// A scripted server of the modern era: it answers tools/call with one result after the other, and keeps the params.
+// A scripted is a server of the modern era that responds to tools/call with one result after
+// another. It records the params.
 type scripted struct {
 	mu      sync.Mutex
 	answers []any // jsonrpc.Raw or error
@@ -30,7 +31,7 @@ func (s *scripted) Handle(_ context.Context, req *jsonrpc.Request) (any, error) 
 		return jsonrpc.Raw(`{"resultType":"complete","ttlMs":60000,"cacheScope":"public","tools":[{"name":"good","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}},` +
 			`{"name":"bad","inputSchema":{"type":"object","properties":{"r":{"type":"number","x-mcp-header":"R"}}}}]}`), nil
 	case mcp.MethodToolsCall:
-		_, rest, _ := strings.Cut(string(req.Params), `},"name"`) // behind the envelope
+		_, rest, _ := strings.Cut(string(req.Params), `},"name"`) // after the envelope
 		s.params = append(s.params, `{"name"`+rest)
 		next := s.answers[0]
 		s.answers = s.answers[1:]
@@ -87,7 +88,8 @@ func TestRoundsOfTheClient(t *testing.T) {
 	}
 }
 
-// Over HTTP: a tool with a wrong header is dropped, and a header that is missing is looked up.
+// TestToolsOverHTTP checks that a tool with an invalid header is dropped, and that the tools are
+// listed again after a header mismatch.
 func TestToolsOverHTTP(t *testing.T) {
 	s := &scripted{answers: []any{mcp.ErrHeaderMismatch, done}}
 	reported := make(chan error, 9)
@@ -113,7 +115,7 @@ func TestToolsOverHTTP(t *testing.T) {
 	}
 }
 
-// A list that does not end is not followed for ever.
+// TestEndlessList checks that the client stops reading a list without an end.
 func TestEndlessList(t *testing.T) {
 	endless := jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {
 		switch req.Method {

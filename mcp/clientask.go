@@ -4,24 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Handle answers what a legacy server asks, and hears what any server says.
+// Handle answers the requests of a legacy server, and processes the notifications of any server.
 func (c *Client) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	if req.IsNotification() {
 		c.heard(req)
 		return nil, nil
 	}
 	if c.Version().Modern() && req.Method != MethodPing {
-		return nil, jsonrpc.ErrMethodNotFound // such a server asks nothing (MCP 2026-07-28, Transports)
+		// a modern server sends no requests (MCP 2026-07-28, Transports)
+		return nil, jsonrpc.ErrMethodNotFound
 	}
 	switch req.Method {
 	case MethodPing:
 		return empty, nil
 	case MethodRootsList, MethodCreateMessage, MethodElicit:
+		if c.opts.Ask != nil {
+			return c.opts.Ask(ctx, InputRequest{Method: req.Method, Params: req.Params.Clone()})
+		}
 		return c.asTask(ctx, req)
 	case MethodTasksGet, MethodTasksResult, MethodTasksList, MethodTasksCancel:
 		if c.opts.HostTasks && c.Version().HasCoreTasks() {
@@ -31,8 +37,19 @@ func (c *Client) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	return nil, jsonrpc.ErrMethodNotFound
 }
 
-// answer answers one question.
-func (c *Client) answer(ctx context.Context, method string, params jsonrpc.Raw) (any, error) {
+// answer answers one question. A panic of the called function is reported and becomes an internal
+// error for the server: answer may run on a goroutine of the client, where nothing else recovers.
+func (c *Client) answer(ctx context.Context, method string, params jsonrpc.Raw) (result any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.report(jsonrpc.ReportPanic, &jsonrpc.PanicError{Method: method, Value: v, Stack: debug.Stack()})
+			result, err = nil, jsonrpc.ErrInternal
+		}
+	}()
+	return c.respond(ctx, method, params)
+}
+
+func (c *Client) respond(ctx context.Context, method string, params jsonrpc.Raw) (any, error) {
 	switch method {
 	case MethodRootsList:
 		if c.opts.Roots == nil {
@@ -93,8 +110,8 @@ func (c *Client) answer(ctx context.Context, method string, params jsonrpc.Raw) 
 	return nil, jsonrpc.ErrMethodNotFound
 }
 
-// checkToolTurns holds the messages to the rules of tools in sampling (MCP 2025-11-25, Sampling): a message with results holds only
-// those, and answers all uses of the message before it.
+// checkToolTurns enforces the rules for tools in sampling (MCP 2025-11-25, Sampling): a message
+// with tool results contains only those, and they answer all tool uses of the message before it.
 func checkToolTurns(messages []SamplingMessage) error {
 	var open map[string]bool
 	for _, m := range messages {
@@ -113,7 +130,7 @@ func checkToolTurns(messages []SamplingMessage) error {
 			}
 		}
 		if results > 0 && (m.Role != RoleUser || results != len(m.Content)) {
-			return invalidParams("a message with tool results holds only those")
+			return invalidParams("a message with tool results must contain only tool results")
 		}
 		if len(open) > 0 {
 			return invalidParams("a tool_use without its tool_result")
@@ -123,33 +140,35 @@ func checkToolTurns(messages []SamplingMessage) error {
 	return nil
 }
 
-// withDefaults fills in what the user left out and the form has a default for.
+// withDefaults adds the form's defaults for the fields that the user left out.
 func withDefaults(form, content jsonrpc.Raw) jsonrpc.Raw {
 	if !isObject(content) {
 		content = empty
 	}
 	given := map[string]bool{}
-	members(content, func(name []byte, _ jsonrpc.Raw) { given[string(name)] = true })
+	for name := range content.Members() {
+		given[string(name)] = true
+	}
 	out := append([]byte{}, content[:len(content)-1]...)
 	count := len(given)
-	members(member(form, "properties"), func(name []byte, field jsonrpc.Raw) {
-		value := member(field, "default")
+	for name, field := range lastMember(form, "properties").Members() {
+		value := lastMember(field, "default")
 		if value == nil || given[string(name)] {
-			return
+			continue
 		}
 		if count > 0 {
 			out = append(out, ',')
 		}
 		count++
-		out = append(append(appendString(out, string(name)), ':'), value...)
-	})
+		out = append(append(jsonrpc.AppendString(out, string(name)), ':'), value...)
+	}
 	return append(out, '}')
 }
 
-// answerAll answers the questions that came in an answer, all at once, and returns the results by key.
+// answerAll answers all questions of a result concurrently, and returns the answers by key.
 func (c *Client) answerAll(ctx context.Context, asked map[string]InputRequest) (map[string]jsonrpc.Raw, error) {
 	if len(asked) > maxQuestions {
-		return nil, fmt.Errorf("%w: %d questions in one answer", ErrTooManyRounds, len(asked))
+		return nil, fmt.Errorf("%w: %d questions in one response", ErrTooManyRounds, len(asked))
 	}
 	var mu sync.Mutex
 	out := make(map[string]jsonrpc.Raw, len(asked))
@@ -171,11 +190,23 @@ func (c *Client) answerAll(ctx context.Context, asked map[string]InputRequest) (
 			out[key] = raw
 		})
 	}
-	all.Wait()
-	return out, errors.Join(errs...)
+	ended := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(ended)
+	}()
+	stuck, release := grace.After(ctx, grace.Time)
+	defer release()
+	select {
+	case <-ended:
+		return out, errors.Join(errs...)
+	case <-stuck: // a function of the caller ignores its context, and continues in the background
+		return nil, context.Cause(ctx)
+	}
 }
 
-// ownError keeps an error of this side from looking like one of the peer.
+// ownError converts a *jsonrpc.Error of this side, so that it does not look like an error of the
+// peer.
 func ownError(key, method string, err error) error {
 	if errors.Is(err, jsonrpc.ErrMethodNotFound) {
 		return fmt.Errorf("mcp: question %s: %s: %w", key, method, ErrNotSupported)
@@ -186,5 +217,5 @@ func ownError(key, method string, err error) error {
 	return fmt.Errorf("mcp: question %s: %s: %w", key, method, err)
 }
 
-// maxQuestions bounds the questions in one answer.
+// maxQuestions is the maximum number of questions in one result.
 const maxQuestions = 100

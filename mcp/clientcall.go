@@ -11,25 +11,30 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// CallOptions tune one call. Nil is the default.
+// CallOptions configure one call. Nil means the defaults.
 type CallOptions struct {
-	// Progress gets how far the call has come, on the caller's goroutine.
+	// Progress is called with the progress of the call, on the caller's goroutine.
 	Progress func(Progress)
 
-	// Log gets log messages about the call, as far as the carrier knows that they are; others go to ClientOptions.OnLog.
+	// Log is called for log messages that the transport assigns to the call. Other log messages go
+	// to ClientOptions.OnLog.
 	Log func(*LogParams)
 
-	// Meta goes into _meta, such as a traceparent.
+	// Meta is added to _meta, for example a traceparent.
 	Meta Meta
 
-	// TaskTTL asks a server of 2025-11-25 to make the call a task, and waits for it. Zero: a plain call. Servers of the modern era decide themselves.
+	// TaskTTL makes the call a task if the server speaks 2025-11-25, and CallTool waits for the
+	// task. Zero means a plain call. If the tool was listed before, its entry decides: a tool that
+	// requires a task is called as one, and a tool that forbids tasks is not. Servers of the modern
+	// era decide themselves.
 	TaskTTL time.Duration
 
-	// OnTask gets each state of the task that the call became.
+	// OnTask is called with each state of the task that the call became.
 	OnTask func(*Task)
 }
 
-// Call asks for any method and decodes the result, for what has no method of its own here. It answers no questions.
+// Call calls any method and decodes the result. It is for methods without a Go method of their own.
+// It does not answer questions.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
 	raw, err := encodeParams(params)
 	if err != nil {
@@ -45,7 +50,7 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 	return out.Decode(result)
 }
 
-// encodeParams returns the text of params, nil for none.
+// encodeParams returns the JSON text of params, or nil without params.
 func encodeParams(params any) (jsonrpc.Raw, error) {
 	if params == nil {
 		return nil, nil
@@ -58,12 +63,12 @@ func encodeParams(params any) (jsonrpc.Raw, error) {
 		return nil, nil
 	}
 	if !isObject(raw) {
-		return nil, fmt.Errorf("mcp: params are an object, not %.20q", raw)
+		return nil, fmt.Errorf("mcp: params must be an object, not %.20q", raw)
 	}
 	return raw, nil
 }
 
-// modernParams puts the envelope around params that have no _meta.
+// modernParams adds the envelope to params without _meta.
 func (c *Client) modernParams(params jsonrpc.Raw, token jsonrpc.Raw, meta Meta) jsonrpc.Raw {
 	envelope := *c.envelope.Load()
 	out := make([]byte, 0, len(envelope)+len(params)+64)
@@ -76,20 +81,20 @@ func (c *Client) modernParams(params jsonrpc.Raw, token jsonrpc.Raw, meta Meta) 
 	return append(out, '}')
 }
 
-// appendMeta adds members to a _meta that has some.
+// appendMeta appends members to a _meta that is not empty.
 func appendMeta(out []byte, token jsonrpc.Raw, meta Meta) []byte {
 	if token != nil {
 		out = append(append(out, `,"`+MetaProgressToken+`":`...), token...)
 	}
 	for _, key := range sortedKeys(meta) {
 		if key != MetaProgressToken && key != MetaProtocolVersion && key != MetaClientInfo && key != MetaClientCapabilities {
-			out = append(append(appendString(append(out, ','), key), ':'), meta[key]...)
+			out = append(append(jsonrpc.AppendString(append(out, ','), key), ':'), meta[key]...)
 		}
 	}
 	return out
 }
 
-// legacyParams adds _meta to params, if there is something in it.
+// legacyParams adds _meta to params, if it is not empty.
 func legacyParams(params, token jsonrpc.Raw, meta Meta) jsonrpc.Raw {
 	if token == nil && len(meta) == 0 {
 		return params
@@ -106,7 +111,7 @@ func legacyParams(params, token jsonrpc.Raw, meta Meta) jsonrpc.Raw {
 	return append(out, '}')
 }
 
-// do sends one request and waits for its result. params have no _meta.
+// do sends one request and waits for its result. params must not contain _meta.
 func (c *Client) do(ctx context.Context, method string, params jsonrpc.Raw, out *jsonrpc.Raw, o *CallOptions) error {
 	if c.link == nil {
 		return jsonrpc.ErrClosed
@@ -127,8 +132,20 @@ func (c *Client) do(ctx context.Context, method string, params jsonrpc.Raw, out 
 	} else if p := legacyParams(params, token, meta); p != nil {
 		item.Params = p
 	}
-	return c.link.Do(ctx, &item)
+	if err := c.link.Do(ctx, &item); err != nil {
+		return err
+	}
+	if out != nil && c.Version().Modern() && bytes.Contains(*out, resultTypeMember) {
+		switch kind := resultType(*out); kind {
+		case ResultComplete, ResultTask, ResultInputRequired:
+		default:
+			return fmt.Errorf("%w %.40q", ErrUnknownResult, kind)
+		}
+	}
+	return nil
 }
+
+var resultTypeMember = []byte(`"resultType"`)
 
 // about handles a notification about a call.
 func (c *Client) about(req *jsonrpc.Request, o *CallOptions) {
@@ -153,22 +170,32 @@ func (c *Client) about(req *jsonrpc.Request, o *CallOptions) {
 	}
 }
 
-// resultType reads what a result of the modern era is; one of an old server is complete.
+// resultType returns the type of a modern result. A result without one, from an older server, is
+// complete. A member that is not a string is returned as an unknown type (MCP 2026-07-28, Base
+// Protocol, Results).
 func resultType(raw jsonrpc.Raw) string {
-	kind, ok := unquoted(member(raw, "resultType"))
-	if !ok || string(kind) == ResultComplete {
+	member := lastMember(raw, "resultType")
+	if member == nil {
+		return ResultComplete
+	}
+	kind, ok := unquoted(member)
+	switch {
+	case !ok:
+		return string(member)
+	case string(kind) == ResultComplete:
 		return ResultComplete
 	}
 	return string(kind)
 }
 
-// taskType stands in every answer that is a task, and hardly in another.
+// taskType occurs in every result that is a task, and rarely in other results.
 var taskType = []byte(`"` + ResultTask + `"`)
 
-// ErrUnknownResult says that a result is of a kind that this client did not ask for.
-var ErrUnknownResult = errors.New("mcp: the server answered with a result of unknown type")
+// ErrUnknownResult reports that a result has a type that this client did not request.
+var ErrUnknownResult = errors.New("mcp: the server returned a result of unknown type")
 
-// invoke calls one of the methods that may be answered with a question, and answers it, until there is a result.
+// invoke calls a method whose result may be questions, and answers them until the result is
+// complete or a task.
 func (c *Client) invoke(ctx context.Context, method string, params jsonrpc.Raw, o *CallOptions) (jsonrpc.Raw, error) {
 	var raw jsonrpc.Raw
 	if !c.Version().Modern() {
@@ -205,18 +232,20 @@ func (c *Client) invoke(ctx context.Context, method string, params jsonrpc.Raw, 
 		if err := raw.Decode(&in); err != nil {
 			return nil, fmt.Errorf("mcp: a question: %w", err)
 		}
-		if len(in.InputRequests) == 0 && member(raw, "requestState") == nil {
-			return nil, fmt.Errorf("%w: it asks nothing", ErrUnknownResult)
+		state := lastMember(raw, "requestState")
+		if len(in.InputRequests) == 0 && state == nil {
+			return nil, fmt.Errorf("%w: it has no question", ErrUnknownResult)
 		}
 		responses, err := c.answerAll(ctx, in.InputRequests)
 		if err != nil {
 			return nil, err
 		}
-		next := append([]byte{}, params[:len(params)-1]...) // params have a name or a URI at least
+		// params contain at least a name or a URI
+		next := append([]byte{}, params[:len(params)-1]...)
 		if len(responses) > 0 {
 			next = append(append(next, `,"inputResponses":`...), mustEncode(responses)...)
 		}
-		if state := member(raw, "requestState"); state != nil {
+		if state != nil {
 			next = append(append(next, `,"requestState":`...), state...)
 		}
 		now = append(next, '}')
@@ -224,21 +253,20 @@ func (c *Client) invoke(ctx context.Context, method string, params jsonrpc.Raw, 
 	return nil, ErrTooManyRounds
 }
 
-// CallTool calls a tool. args is what has the JSON form of an object, or nil. A tool that failed is a result with IsError, not an error. Questions of
-// the server are answered by the functions of the options, and a task is waited for.
+// CallTool calls a tool. args is a value whose JSON form is an object, or nil. A failed tool
+// returns a result with IsError, not an error. The functions of the options answer the server's
+// questions. CallTool waits for a task.
 func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOptions) (*ToolResult, error) {
-	asTask := o != nil && o.TaskTTL > 0 && c.Version().HasCoreTasks()
-	var ttl time.Duration
-	if asTask {
-		ttl = o.TaskTTL
-	}
+	ttl := c.taskTTL(name, o)
+	asTask := ttl > 0
 	text, err := callParams(name, args, ttl)
 	if err != nil {
 		return nil, err
 	}
 	raw, err := c.invoke(ctx, MethodToolsCall, text, o)
 	if errors.Is(err, ErrHeaderMismatch) && c.opts.OverHTTP {
-		// The tool wants headers that this client does not know of yet (MCP 2026-07-28, Transports, Custom Headers).
+		// The tool requires headers that this client has not listed yet (MCP 2026-07-28,
+		// Transports, Custom Headers).
 		if err := c.refreshTools(ctx); err != nil {
 			return nil, err
 		}
@@ -248,32 +276,42 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOpt
 		return nil, err
 	}
 	if asTask {
-		if created := member(raw, "task"); created != nil {
+		if created := lastMember(raw, "task"); created != nil {
 			var t coreTask
 			if err := created.Decode(&t); err != nil {
-				return nil, fmt.Errorf("mcp: a task: %w", err)
+				return nil, fmt.Errorf("mcp: the response is a task that is not valid: %w", err)
 			}
-			return c.awaitCore(ctx, t.task(), o)
+			return c.checked(ctx, name)(c.awaitCore(ctx, t.task(), o))
 		}
 	}
 	if c.Version().Modern() && bytes.Contains(raw, taskType) && resultType(raw) == ResultTask {
 		var t extTask
 		if err := raw.Decode(&t); err != nil {
-			return nil, fmt.Errorf("mcp: a task: %w", err)
+			return nil, fmt.Errorf("mcp: the response is a task that is not valid: %w", err)
 		}
-		return c.awaitTask(ctx, t.task(), o)
+		return c.checked(ctx, name)(c.awaitTask(ctx, t.task(), o))
 	}
 	result := new(ToolResult)
 	if err := result.read(raw, false); err != nil {
 		return nil, fmt.Errorf("mcp: decode the result: %w", err)
 	}
-	return result, c.checkResult(name, result)
+	return result, c.checkResult(ctx, name, result)
 }
 
-// callParams writes the params of tools/call in one buffer. ttl makes it a task.
+// checked returns a function that validates the result of a task.
+func (c *Client) checked(ctx context.Context, name string) func(*ToolResult, error) (*ToolResult, error) {
+	return func(r *ToolResult, err error) (*ToolResult, error) {
+		if err != nil {
+			return nil, err
+		}
+		return r, c.checkResult(ctx, name, r)
+	}
+}
+
+// callParams writes the params of tools/call into one buffer. A positive ttl requests a task.
 func callParams(name string, args any, ttl time.Duration) (jsonrpc.Raw, error) {
 	const member = `,"arguments":`
-	dst := appendString(append(make([]byte, 0, 256), `{"name":`...), name)
+	dst := jsonrpc.AppendString(append(make([]byte, 0, 256), `{"name":`...), name)
 	start := len(dst) + len(member)
 	dst, err := appendValue(append(dst, member...), args)
 	if err != nil {
@@ -283,7 +321,7 @@ func callParams(name string, args any, ttl time.Duration) (jsonrpc.Raw, error) {
 	case isNull(made):
 		dst = dst[:start-len(member)]
 	case !isObject(made):
-		return nil, fmt.Errorf("mcp: arguments of %s: mcp: params are an object, not %.20q", name, made)
+		return nil, fmt.Errorf("mcp: arguments of %s: mcp: params must be an object, not %.20q", name, made)
 	}
 	if ttl > 0 {
 		dst = append(strconv.AppendInt(append(dst, `,"task":{"ttl":`...), ttl.Milliseconds(), 10), '}')
@@ -299,7 +337,7 @@ func decodeResult[T any](raw jsonrpc.Raw) (*T, error) {
 	return v, nil
 }
 
-// GetPrompt fills in a prompt.
+// GetPrompt returns a prompt, filled in with arguments.
 func (c *Client) GetPrompt(ctx context.Context, name string, arguments map[string]string, o *CallOptions) (*GetPromptResult, error) {
 	text, err := encode(GetPromptParams{Name: name, Arguments: arguments})
 	if err != nil {
@@ -312,13 +350,13 @@ func (c *Client) GetPrompt(ctx context.Context, name string, arguments map[strin
 	return decodeResult[GetPromptResult](raw)
 }
 
-// ReadResource reads a resource, or what was kept of it, as long as the server said that it may be.
+// ReadResource reads a resource. It returns a cached result as long as the server allows.
 func (c *Client) ReadResource(ctx context.Context, uri string, o *CallOptions) (*ReadResourceResult, error) {
 	if raw := c.cache.get(MethodResourcesRead, uri); raw != nil {
 		return decodeResult[ReadResourceResult](raw)
 	}
 	mark := c.cache.mark()
-	text := append(appendString([]byte(`{"uri":`), uri), '}')
+	text := append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}')
 	raw, err := c.invoke(ctx, MethodResourcesRead, text, o)
 	if err != nil {
 		return nil, err
@@ -327,11 +365,11 @@ func (c *Client) ReadResource(ctx context.Context, uri string, o *CallOptions) (
 	return decodeResult[ReadResourceResult](raw)
 }
 
-// Complete asks for proposals.
+// Complete requests completions for an argument.
 func (c *Client) Complete(ctx context.Context, p *CompleteParams) (*Completion, error) {
 	q := *p
 	q.Meta = nil
-	if !c.Version().HasElicitation() { // context came with the same revision
+	if !c.Version().HasElicitation() { // context was added in the same version
 		q.Context = nil
 	}
 	var out CompleteResult
@@ -341,7 +379,8 @@ func (c *Client) Complete(ctx context.Context, p *CompleteParams) (*Completion, 
 	return &out.Completion, nil
 }
 
-// Ping asks a legacy server whether it is there. In the modern era there is no such method, and it asks for server/discover.
+// Ping checks whether a legacy server responds. The modern era has no ping, so that Ping calls
+// server/discover there.
 func (c *Client) Ping(ctx context.Context) error {
 	if c.Version().Modern() {
 		return c.Call(ctx, MethodDiscover, nil, nil)
@@ -349,7 +388,8 @@ func (c *Client) Ping(ctx context.Context) error {
 	return c.Call(ctx, MethodPing, nil, nil)
 }
 
-// RootsChanged tells a legacy server that the client's roots have changed. A modern server asks when it wants to know.
+// RootsChanged notifies a legacy server that the client's roots have changed. A modern server
+// requests the roots when it needs them.
 func (c *Client) RootsChanged(ctx context.Context) error {
 	if c.Version().Modern() {
 		return nil
@@ -357,7 +397,8 @@ func (c *Client) RootsChanged(ctx context.Context) error {
 	return c.link.Do(ctx, &jsonrpc.Item{Method: NotifyRootsChanged, Notify: true})
 }
 
-// SetLogLevel says which log messages are wanted: by logging/setLevel, or in the modern era with every request from now on.
+// SetLogLevel selects the log messages that the server sends: with logging/setLevel, or in the
+// modern era with every later request.
 func (c *Client) SetLogLevel(ctx context.Context, level Level) error {
 	if !c.Version().Modern() {
 		if err := c.Call(ctx, MethodSetLevel, SetLevelParams{Level: level}, nil); err != nil {

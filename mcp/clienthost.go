@@ -10,31 +10,33 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A server of 2025-11-25 may ask the user or the model by a task (MCP 2025-11-25, Tasks): it is told at once that the question was understood, and comes
-// back for the answer. These are the client's own tasks.
+// A server of 2025-11-25 may send a request for the user or the model as a task (MCP 2025-11-25,
+// Tasks): it receives a response at once and fetches the result later. This file implements these
+// client-side tasks.
 
-// What a client keeps of such tasks.
+// Limits of client-side tasks.
 const (
-	maxHosted = 100       // at once; the oldest that are over make room, and when none is, the question is refused
-	hostedTTL = time.Hour // the most a server gets
+	// concurrent tasks; the oldest finished task makes room, otherwise the request is rejected
+	maxHosted = 100
+	hostedTTL = time.Hour // the maximum time to live
 	hostPoll  = 500 * time.Millisecond
 )
 
-// hostedTasks are the questions that a client answers as tasks.
+// hostedTasks are the requests that a client answers as tasks.
 type hostedTasks struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	byID    map[string]*hostedTask
 	ctx     context.Context // ends with the conversation
 	cancel  context.CancelCauseFunc
-	running sync.WaitGroup // Add only with mu held and the context not ended
+	running sync.WaitGroup // Add only with mu held and ctx not done
 }
 
-// A hostedTask is one question.
+// A hostedTask is one request that runs as a task.
 type hostedTask struct {
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when it is over
+	done   chan struct{} // closed when the task is finished
 
-	// Guarded by the lock of hostedTasks.
+	// guarded by hostedTasks.mu
 	task   Task
 	result any
 	err    error
@@ -45,16 +47,16 @@ func (h *hostedTasks) init() {
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 }
 
-// end gives up all questions.
+// end cancels all tasks.
 func (h *hostedTasks) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cancel(jsonrpc.ErrClosed)
 }
 
-// asTask makes a question a task, if the server wants that and the client offers it.
+// asTask runs a request as a task, if the server requests that and the client supports it.
 func (c *Client) asTask(ctx context.Context, req *jsonrpc.Request) (any, error) {
-	text := member(req.Params, "task")
+	text := lastMember(req.Params, "task")
 	if !c.opts.HostTasks || !c.Version().HasCoreTasks() || req.Method == MethodRootsList || !isObject(text) {
 		return c.answer(ctx, req.Method, req.Params)
 	}
@@ -75,7 +77,7 @@ func (c *Client) asTask(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	}{task}, nil
 }
 
-// start lets answer work on a question, on a goroutine that Close of the client waits for.
+// start runs answer for a request, on a goroutine that Client.Close waits for.
 func (h *hostedTasks) start(ctx context.Context, ttl time.Duration, req *jsonrpc.Request,
 	answer func(context.Context, string, jsonrpc.Raw) (any, error)) (coreTask, error) {
 	h.mu.Lock()
@@ -87,7 +89,8 @@ func (h *hostedTasks) start(ctx context.Context, ttl time.Duration, req *jsonrpc
 	if len(h.byID) >= maxHosted {
 		return coreTask{}, &jsonrpc.Error{Code: jsonrpc.CodeBusy, Message: "Too many tasks"}
 	}
-	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // what ctx carries, such as a trace, stays
+	// values of ctx, such as a trace, remain available
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	now := time.Now()
 	t := &hostedTask{cancel: cancel, done: make(chan struct{}),
 		task: Task{ID: newID(), Status: TaskWorking, Created: now, Updated: now, TTL: ttl, PollInterval: hostPoll}}
@@ -113,7 +116,8 @@ func (h *hostedTasks) start(ctx context.Context, ttl time.Duration, req *jsonrpc
 	return t.task.core(), nil
 }
 
-// prune forgets the tasks whose time is over, and if there are too many the oldest of those that have ended. The lock is held.
+// prune removes expired tasks and, if there are too many, the oldest finished task. The caller
+// holds the lock.
 func (h *hostedTasks) prune(now time.Time) {
 	var oldest *hostedTask
 	for id, t := range h.byID {
@@ -131,7 +135,7 @@ func (h *hostedTasks) prune(now time.Time) {
 	}
 }
 
-// handle answers the methods of tasks.
+// handle answers the task methods.
 func (h *hostedTasks) handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	h.mu.Lock()
 	h.prune(time.Now())
@@ -146,7 +150,7 @@ func (h *hostedTasks) handle(ctx context.Context, req *jsonrpc.Request) (any, er
 		slices.SortFunc(list.Tasks, func(a, b coreTask) int { return a.CreatedAt.Compare(b.CreatedAt) })
 		return list, nil
 	}
-	id, _ := textOf(member(req.Params, "taskId"))
+	id, _ := textOf(lastMember(req.Params, "taskId"))
 	t := h.byID[id]
 	if t == nil {
 		h.mu.Unlock()
@@ -159,7 +163,7 @@ func (h *hostedTasks) handle(ctx context.Context, req *jsonrpc.Request) (any, er
 	case MethodTasksCancel:
 		defer h.mu.Unlock()
 		if t.task.Status.Final() {
-			return nil, invalidParams("the task has ended already")
+			return nil, invalidParams("the task has already ended")
 		}
 		t.task.Status, t.task.Updated = TaskCancelled, time.Now()
 		t.cancel(errTaskCancelled)
@@ -183,7 +187,7 @@ func (h *hostedTasks) handle(ctx context.Context, req *jsonrpc.Request) (any, er
 	return relatedResult(t.result, id)
 }
 
-// relatedResult is the result of a task, which says so.
+// relatedResult returns a copy of result with the task ID in its _meta.
 func relatedResult(result any, id string) (any, error) {
 	switch r := result.(type) {
 	case *SamplingResult:
@@ -195,5 +199,5 @@ func relatedResult(result any, id string) (any, error) {
 		c.Meta = r.Meta.With(MetaRelatedTask, taskParams{id})
 		return &c, nil
 	}
-	return nil, errors.New("mcp: a task with another kind of result")
+	return nil, errors.New("mcp: a task with an unexpected kind of result")
 }

@@ -13,10 +13,12 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// TestHostedTasks lets a server of 2025-11-25 ask by tasks, with the bytes of what it hears.
+// TestHostedTasks lets a server of 2025-11-25 send requests as tasks, and compares the bytes that
+// it receives.
 func TestHostedTasks(t *testing.T) {
 	release := make(chan struct{})
-	gaveUp := make(chan error, 2) // why questions were given up: one that is cancelled, and the last
+	// the cancellation causes of two questions: the cancelled one and the last one
+	gaveUp := make(chan error, 2)
 	o := answering()
 	o.Versions, o.HostTasks = []mcp.Version{mcp.V20251125}, true
 	o.Elicit = func(ctx context.Context, _ *mcp.Elicitation) (*mcp.ElicitResult, error) {
@@ -105,7 +107,7 @@ func TestHostedTasks(t *testing.T) {
 		t.Errorf("list: %s, %v", got, err)
 	}
 
-	// Without the member it is a question like any other.
+	// Without the member it is an ordinary request.
 	if got, err := ask(mcp.MethodRootsList, `{"task":{}}`); err != nil || !strings.Contains(got, "file:///home") {
 		t.Errorf("roots: %s, %v", got, err)
 	}
@@ -113,7 +115,8 @@ func TestHostedTasks(t *testing.T) {
 		t.Errorf("a malformed task: %s", got)
 	}
 
-	// What still runs when the conversation ends is given up, and Close waits for it.
+	// A question that still runs when the conversation is closed is cancelled, and Close waits for
+	// it.
 	begin(mcp.MethodElicit, `{"task":{"ttl":60000},"message":"?","requestedSchema":{"type":"object","properties":{}}}`)
 	close(over)
 	if err := <-called; err != nil {
@@ -127,7 +130,7 @@ func TestHostedTasks(t *testing.T) {
 	}
 }
 
-// TestHostedTasksBounds holds how many questions are kept, and for how long.
+// TestHostedTasksBounds checks how many tasks are stored, and for how long.
 func TestHostedTasksBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		block := true
@@ -158,11 +161,11 @@ func TestHostedTasksBounds(t *testing.T) {
 		if e, ok := errors.AsType[*jsonrpc.Error](ask()); !ok || e.Code != jsonrpc.CodeBusy {
 			t.Errorf("one too many: %v", e)
 		}
-		time.Sleep(time.Hour + time.Second) // in the bubble: the time of all of them is over
+		time.Sleep(time.Hour + time.Second) // in the bubble: all of them have expired
 		mu.Lock()
 		block = false
 		mu.Unlock()
-		for i := range 150 { // those that have ended make room
+		for i := range 150 { // finished tasks make room
 			if err := ask(); err != nil {
 				t.Fatalf("question %d after that: %v", i, err)
 			}

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/da1ed7bb/parley/internal/x/bounded"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Change is something that a server says of its own accord.
+// A Change is a notification from the server about a change of its state.
 type Change struct {
 	Method string // NotifyToolsChanged, NotifyResourceUpdated, NotifyTask and so on
 	URI    string // of NotifyResourceUpdated
@@ -16,7 +17,7 @@ type Change struct {
 	ID     string // of NotifyElicitationComplete
 }
 
-// heard handles a notification that is about no call.
+// heard handles a notification that is not about a call.
 func (c *Client) heard(req *jsonrpc.Request) {
 	change := Change{Method: req.Method}
 	switch req.Method {
@@ -34,10 +35,10 @@ func (c *Client) heard(req *jsonrpc.Request) {
 		c.cache.drop(MethodResourcesList)
 		c.cache.drop(MethodResourceTemplatesList)
 	case NotifyResourceUpdated:
-		change.URI, _ = textOf(member(req.Params, "uri"))
+		change.URI, _ = textOf(lastMember(req.Params, "uri"))
 		c.cache.dropOne(MethodResourcesRead, change.URI)
 	case NotifyElicitationComplete:
-		change.ID, _ = textOf(member(req.Params, "elicitationId"))
+		change.ID, _ = textOf(lastMember(req.Params, "elicitationId"))
 		c.visited(change.ID)
 	case NotifyTask:
 		var t extTask
@@ -66,30 +67,50 @@ func (c *Client) heard(req *jsonrpc.Request) {
 	}
 	c.mu.Unlock()
 	for _, w := range told {
-		w.push(change)
+		// A change that finds no room is dropped: like all that wait, it only means "look again".
+		_ = w.changes.TrySend(change)
 	}
 }
 
-// A watcher is a Listen that runs.
+// A watcher is a running Listen at a legacy server.
 type watcher struct {
 	filter  Filter
-	changes chan Change
+	changes *bounded.Queue[Change]
 }
 
-// push hands a change over. One that finds no room is dropped: it says "look again", like all that wait before it.
-func (w *watcher) push(ch Change) {
-	select {
-	case w.changes <- ch:
-	default:
+// Bounds of the changes that wait for a watcher.
+const (
+	waitingChanges     = 4096
+	waitingChangeBytes = 8 << 20
+)
+
+// changeCost is about the memory of a change, in bytes.
+func changeCost(ch *Change) int {
+	n := 1<<10 + len(ch.URI) + len(ch.ID)
+	if t := ch.Task; t != nil {
+		n += len(t.ID) + len(t.Status) + len(t.StatusMessage) + len(t.Result)
+		for key, q := range t.InputRequests {
+			n += len(key) + len(q.Method) + len(q.Params)
+		}
+		if t.Error != nil {
+			n += len(t.Error.Message) + len(t.Error.Data)
+		}
 	}
+	return n
 }
 
-// ErrListenEnded says that the server ended a [Client.Listen] in good order. The client may listen again.
+// ErrListenEnded reports that the server closed a subscription of [Client.Listen] normally. The
+// client may listen again.
 var ErrListenEnded = errors.New("mcp: the server ended the subscription")
 
-// Listen hears of the changes in the filter until ctx ends, the conversation does, or on returns an error, which it then returns. on runs
-// on the caller's goroutine, and first gets a Change with method NotifyAcknowledged when the server has begun to tell. A legacy server is asked for each
-// resource. In the modern era several may run at once, each heard separately. Up to 65,536 changes may wait for on; in the legacy era what finds no room is dropped, as it says only "look again".
+// Listen receives the changes selected by the filter. It returns when ctx ends, when the
+// conversation is closed, or when on returns an error, which Listen then returns. on runs on the
+// caller's goroutine. Its first Change has the method NotifyAcknowledged and arrives when the
+// subscription is active. At a legacy server, Listen subscribes to each resource. In the modern
+// era, several calls may run at the same time, each with its own stream of changes, and up to
+// 65,536 changes, or 8 MiB of them, may wait for on ([ClientOptions].Limits). In the legacy era, up
+// to 4,096 changes may wait, or 8 MiB of them, at least 1 KiB for each; further ones are dropped,
+// because they only mean "look again".
 func (c *Client) Listen(ctx context.Context, f Filter, on func(Change) error) error {
 	if c.Version().Modern() {
 		return c.listenModern(ctx, f, on)
@@ -102,8 +123,8 @@ func (c *Client) listenModern(ctx context.Context, f Filter, on func(Change) err
 	if err != nil {
 		return err
 	}
-	// The notifications come to the listen itself, and are heard like all others before on gets them.
-	w := &watcher{filter: f, changes: make(chan Change, 1)}
+	// The notifications arrive on the listen request. Each is handled like any other notification
+	// before it is passed to on.
 	item := &jsonrpc.Item{Method: MethodListen, Params: c.modernParams(body, nil, nil),
 		ID: jsonrpc.StringID("s" + strconv.FormatUint(c.ids.Add(1), 10)),
 		On: func(req *jsonrpc.Request) error {
@@ -112,8 +133,8 @@ func (c *Client) listenModern(ctx context.Context, f Filter, on func(Change) err
 			}
 			c.heard(req)
 			ch, ok := changeOf(req)
-			if !ok || !w.filter.wants(ch.Method, ch.URI, ch.Task) {
-				return nil // nobody asked for it
+			if !ok || !f.wants(ch.Method, ch.URI, ch.Task) {
+				return nil // not in the filter
 			}
 			return on(ch)
 		}}
@@ -123,13 +144,13 @@ func (c *Client) listenModern(ctx context.Context, f Filter, on func(Change) err
 	return ErrListenEnded
 }
 
-// changeOf reads a change without acting on it.
+// changeOf decodes a change without acting on it.
 func changeOf(req *jsonrpc.Request) (Change, bool) {
 	ch := Change{Method: req.Method}
 	switch req.Method {
 	case NotifyToolsChanged, NotifyPromptsChanged, NotifyResourcesChanged:
 	case NotifyResourceUpdated:
-		ch.URI, _ = textOf(member(req.Params, "uri"))
+		ch.URI, _ = textOf(lastMember(req.Params, "uri"))
 	case NotifyTask:
 		var t extTask
 		if req.Params.Decode(&t) != nil {
@@ -143,7 +164,7 @@ func changeOf(req *jsonrpc.Request) (Change, bool) {
 }
 
 func (c *Client) listenLegacy(ctx context.Context, f Filter, on func(Change) error) error {
-	w := &watcher{filter: f, changes: make(chan Change, 4096)}
+	w := &watcher{filter: f, changes: bounded.New(waitingChanges, waitingChangeBytes, changeCost)}
 	c.mu.Lock()
 	c.watch[w] = struct{}{}
 	c.mu.Unlock()
@@ -157,9 +178,10 @@ func (c *Client) listenLegacy(ctx context.Context, f Filter, on func(Change) err
 			return err
 		}
 		defer func() {
-			over, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+			over, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 			defer cancel()
-			_ = c.Call(over, MethodResourcesUnsubscribe, SubscribeParams{URI: uri}, nil) // the conversation may be over
+			// may fail if the conversation is closed
+			_ = c.Call(over, MethodResourcesUnsubscribe, SubscribeParams{URI: uri}, nil)
 		}()
 	}
 	if err := on(Change{Method: NotifyAcknowledged}); err != nil {
@@ -167,8 +189,8 @@ func (c *Client) listenLegacy(ctx context.Context, f Filter, on func(Change) err
 	}
 	for {
 		select {
-		case ch := <-w.changes:
-			if err := on(ch); err != nil {
+		case i := <-w.changes.C:
+			if err := on(w.changes.Take(i)); err != nil {
 				return err
 			}
 		case <-c.gone:

@@ -16,7 +16,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// A scriptLink is a carrier that is no connection: its function answers each message, and it keeps what was sent.
+// A scriptLink is a Link without a connection: its function responds to each message, and it
+// records what was sent.
 type scriptLink struct {
 	answer func(method string, params jsonrpc.Raw) (string, error)
 
@@ -42,7 +43,7 @@ func (l *scriptLink) Close() error { return nil }
 
 const helloOfOld = `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"old","version":"1"}}`
 
-// TestOpen holds what the first answers of a server lead to.
+// TestOpen checks the result of the first responses of a server.
 func TestOpen(t *testing.T) {
 	hopeless := errors.New("nobody there")
 	unsupported := func(versions string) error {
@@ -92,7 +93,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestReopen holds what a new session is told of the old one.
+// TestReopen checks which state a new session receives from the old one.
 func TestReopen(t *testing.T) {
 	l := &scriptLink{answer: func(method string, params jsonrpc.Raw) (string, error) {
 		if method == mcp.MethodInitialize {
@@ -130,7 +131,7 @@ func TestReopen(t *testing.T) {
 	<-ended
 }
 
-// TestPeopleTakeTheirTime: a question for a person has no deadline on either side.
+// TestPeopleTakeTheirTime checks that a question for a person has no deadline on either side.
 func TestPeopleTakeTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := answering()
@@ -167,7 +168,8 @@ func TestPeopleTakeTheirTime(t *testing.T) {
 	})
 }
 
-// TestVisit holds how a call is made again whose server wants the user to go to a URL first (-32042).
+// TestVisit checks how a call is repeated if the server requires the user to visit a URL first
+// (-32042).
 func TestVisit(t *testing.T) {
 	needs := func(urls ...string) error {
 		var all []string
@@ -179,10 +181,10 @@ func TestVisit(t *testing.T) {
 	accept := &mcp.ElicitResult{Action: mcp.ActionAccept}
 	for _, tt := range []struct {
 		name    string
-		answers []error // nil: the result; the last one stays
+		answers []error // nil: the result; the last one is repeated
 		user    *mcp.ElicitResult
 		able    bool
-		told    time.Duration // when the server says that all is complete; zero: never
+		told    time.Duration // when the server reports completion; zero: never
 		visits  []string
 		fails   bool
 		calls   int
@@ -248,7 +250,69 @@ func TestVisit(t *testing.T) {
 	}
 }
 
-// TestLastWords: what came before the end of the input is answered, within 2 s, and a subscription holds nothing up.
+// TestVisitReported reports the end of visits as a careless or hostile server may: more than once,
+// with several IDs for one visit, before the rejection that names the ID, and with an ID that is
+// reused after its end. The call ends with its result each time.
+func TestVisitReported(t *testing.T) {
+	refusal := func(ids ...string) error { // all for one URL
+		var all []string
+		for _, id := range ids {
+			all = append(all, `{"mode":"url","elicitationId":"`+id+`","url":"https://a.example/x","message":"go"}`)
+		}
+		return &jsonrpc.Error{Code: mcp.CodeURLElicitation, Message: "Go there first", Data: jsonrpc.Raw(`{"elicitations":[` + strings.Join(all, ",") + `]}`)}
+	}
+	for _, tt := range []struct {
+		name    string
+		answers []error
+		told    [][]string // what is reported as complete before each response
+	}{
+		{"twice", []error{refusal("a"), refusal("a"), nil}, [][]string{{}, {"a", "a"}, {"a", "a", "a"}}},
+		{"again after the visit is registered again", []error{refusal("a"), refusal("a"), refusal("a"), nil}, [][]string{{}, {"a"}, {"a"}, {"a"}}},
+		{"by another ID of an ended visit", []error{refusal("a"), refusal("b"), refusal("c"), nil}, [][]string{{}, {"a"}, {"b", "a"}, {"c", "b", "a"}}},
+		{"two IDs of one visit", []error{refusal("a", "b"), refusal("b", "a"), nil}, [][]string{{}, {"a", "b"}, {"b", "a"}}},
+		{"IDs that nobody gave", []error{refusal("a"), nil}, [][]string{{"x", ""}, {"", "x"}}},
+		{"an empty ID", []error{refusal(""), refusal(""), nil}, [][]string{{""}, {"", ""}, {"", ""}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				var c *mcp.Client
+				l := &scriptLink{}
+				l.answer = func(method string, _ jsonrpc.Raw) (string, error) {
+					switch method {
+					case mcp.MethodInitialize:
+						return helloOfOld, nil
+					case mcp.MethodToolsCall:
+						// on the caller's goroutine, as over HTTP
+						for _, id := range tt.told[calls] {
+							_, _ = c.Handle(t.Context(), &jsonrpc.Request{Method: mcp.NotifyElicitationComplete, Params: jsonrpc.Raw(`{"elicitationId":"` + id + `"}`)})
+						}
+						err := tt.answers[calls]
+						calls++
+						return `{"content":[{"type":"text","text":"done"}]}`, err
+					}
+					return `{}`, nil
+				}
+				c = mcp.NewClient(mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{mcp.V20251125}, ElicitURL: true,
+					Elicit: func(context.Context, *mcp.Elicitation) (*mcp.ElicitResult, error) {
+						return &mcp.ElicitResult{Action: mcp.ActionAccept}, nil
+					}})
+				if err := c.Open(t.Context(), l); err != nil {
+					t.Fatal(err)
+				}
+				if r, err := c.CallTool(t.Context(), "t", nil, nil); err != nil || r.Text() != "done" || calls != len(tt.answers) {
+					t.Errorf("got %+v, %v after %d calls", r, err, calls)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestLastWords checks that requests before the end of the input are answered within 2 s, and that
+// a subscription does not delay this.
 func TestLastWords(t *testing.T) {
 	const envelope = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	listen := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{},` + envelope + `}}` + "\n"
@@ -293,7 +357,7 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// A script is a connection whose input is known, and ends.
+// A script is a connection with a given, finite input.
 type script struct {
 	in *strings.Reader
 
@@ -310,7 +374,8 @@ func (s *script) Write(p []byte) (int, error) {
 	return s.out.Write(p)
 }
 
-// TestRootsQuestionOnTheWire: the question has params, since the official Go SDK (v1.8.0) takes none without.
+// TestRootsQuestionOnTheWire checks that the question has params, because the official Go SDK
+// (v1.8.0) rejects it without params.
 func TestRootsQuestionOnTheWire(t *testing.T) {
 	s := mcp.NewServer(mcp.Implementation{Name: "s", Version: "1"}, nil)
 	mcp.AddTool(s, mcp.Tool{Name: "where"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {

@@ -10,13 +10,13 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// farewell is how long the last words of something may take.
-const farewell = 2 * time.Second
+// cancelTimeout is the timeout for cancelling a task or a subscription after its context has ended.
+const cancelTimeout = 2 * time.Second
 
-// ErrTaskCancelled says that a task ended without a result, since somebody cancelled it.
+// ErrTaskCancelled reports that a task was cancelled and has no result.
 var ErrTaskCancelled = errors.New("mcp: the task was cancelled")
 
-// GetTask asks how a task is.
+// GetTask returns the state of a task.
 func (c *Client) GetTask(ctx context.Context, id string) (*Task, error) {
 	if c.Version().Modern() {
 		var t extTask
@@ -32,16 +32,17 @@ func (c *Client) GetTask(ctx context.Context, id string) (*Task, error) {
 	return t.task(), nil
 }
 
-// CancelTask asks the server to end a task.
+// CancelTask requests the cancellation of a task.
 func (c *Client) CancelTask(ctx context.Context, id string) error {
 	return c.Call(ctx, MethodTasksCancel, taskParams{id}, nil)
 }
 
-// awaitTask looks at a task of the extension until it is over, and answers its questions.
+// awaitTask polls a task of the extension until it is finished, and answers its questions.
 func (c *Client) awaitTask(ctx context.Context, t *Task, o *CallOptions) (*ToolResult, error) {
 	answered := map[string]bool{}
 	id := t.ID
-	if t.Status.Final() && t.Result == nil && t.Error == nil { // over so soon that the answer does not hold the outcome
+	// the task finished so soon that the response does not contain its result
+	if t.Status.Final() && t.Result == nil && t.Error == nil {
 		var err error
 		if t, err = c.GetTask(ctx, id); err != nil {
 			return nil, err
@@ -82,7 +83,7 @@ func (c *Client) awaitTask(ctx context.Context, t *Task, o *CallOptions) (*ToolR
 	}
 }
 
-// updateTask answers the questions of a task that were not answered yet.
+// updateTask answers the questions of a task that are still open.
 func (c *Client) updateTask(ctx context.Context, id string, asked map[string]InputRequest, answered map[string]bool) error {
 	open := map[string]InputRequest{}
 	for key, in := range asked {
@@ -106,17 +107,18 @@ func (c *Client) updateTask(ctx context.Context, id string, asked map[string]Inp
 	}{id, responses}, nil)
 }
 
-// giveUpTask tells the server that nobody waits for a task any more.
+// giveUpTask cancels a task that the caller no longer waits for.
 func (c *Client) giveUpTask(ctx context.Context, id string) error {
-	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer cancel()
 	if err := c.CancelTask(over, id); err != nil {
-		c.report("task", err) // the caller has an error already
+		c.report(jsonrpc.ReportTask, err) // the caller gets an error already
 	}
 	return nil
 }
 
-// wait waits before the next look: what the server asked for, within reason.
+// wait waits before the next poll: as long as the server requested, but between 10 ms and 1 min,
+// and 1 s if it requested nothing.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		d = time.Second
@@ -124,7 +126,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	return pause.For(ctx, min(max(d, 10*time.Millisecond), time.Minute))
 }
 
-// awaitCore waits for the result of a task of 2025-11-25. Its questions come as requests meanwhile.
+// awaitCore waits for the result of a task of 2025-11-25. Meanwhile its questions arrive as
+// requests.
 func (c *Client) awaitCore(ctx context.Context, t *Task, o *CallOptions) (*ToolResult, error) {
 	if o != nil && o.OnTask != nil {
 		o.OnTask(t)

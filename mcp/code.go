@@ -7,19 +7,20 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Codes of the protocol, beside those of JSON-RPC. From -32020 to -32099 only the specification gives meanings
-// (MCP 2026-07-28, Base Protocol, Errors).
+// Error codes of the protocol, in addition to those of JSON-RPC. The codes from -32020 to -32099
+// are reserved for the specification (MCP 2026-07-28, Base Protocol, Errors).
 const (
-	CodeInvalidParams      = jsonrpc.CodeInvalidParams
-	CodeRejected           = -1     // the user said no to sampling; legacy, client to server
-	CodeResourceNotFound   = -32002 // legacy; in the modern era CodeInvalidParams
-	CodeURLElicitation     = -32042 // 2025-11-25: data lists URLs to visit first
-	CodeHeaderMismatch     = -32020 // modern: a header is missing, malformed or says other than the body
-	CodeMissingCapability  = -32021 // modern: the request did not declare what it needs
-	CodeUnsupportedVersion = -32022 // modern: data lists the versions that are spoken
+	CodeInvalidParams    = jsonrpc.CodeInvalidParams
+	CodeRejected         = -1     // the user rejected sampling; legacy, client to server
+	CodeResourceNotFound = -32002 // legacy; the modern era uses CodeInvalidParams
+	CodeURLElicitation   = -32042 // 2025-11-25: data lists URLs to visit first
+	// modern: a header is missing, malformed or differs from the body
+	CodeHeaderMismatch     = -32020
+	CodeMissingCapability  = -32021 // modern: the request did not declare a required capability
+	CodeUnsupportedVersion = -32022 // modern: data lists the supported versions
 )
 
-// The kinds of errors, for errors.Is. They compare by code alone.
+// Errors for use with errors.Is. They are compared by code only.
 var (
 	ErrResourceNotFound   = &jsonrpc.Error{Code: CodeResourceNotFound, Message: "Resource not found"}
 	ErrHeaderMismatch     = &jsonrpc.Error{Code: CodeHeaderMismatch, Message: "Header mismatch"}
@@ -27,23 +28,24 @@ var (
 	ErrUnsupportedVersion = &jsonrpc.Error{Code: CodeUnsupportedVersion, Message: "Unsupported protocol version"}
 )
 
-// What goes wrong on this side.
+// Errors of this side.
 var (
-	ErrNoCommonVersion = errors.New("mcp: the other side speaks no version that this side does")
-	ErrTooManyRounds   = errors.New("mcp: the server keeps asking")
-	ErrNotSupported    = errors.New("mcp: the other side does not support this")
+	ErrNoCommonVersion = errors.New("mcp: no protocol version in common with the peer")
+	ErrTooManyRounds   = errors.New("mcp: the server asks too many questions")
+	ErrNotSupported    = errors.New("mcp: not supported by the peer")
 )
 
-// A ToolError is what a tool says to the model when it failed: its text goes out as a result with isError. All other
-// errors of a tool are "the tool failed" for the model, and go whole to [Server.Report].
+// A ToolError is a failure whose text is for the model: the text is sent as a result with isError.
+// For any other error of a tool, the model receives "the tool failed", and the full error is passed
+// to [Server.Report].
 type ToolError struct{ Text string }
 
 func (e *ToolError) Error() string { return e.Text }
 
-// Errorf makes a [ToolError].
+// Errorf returns a [ToolError].
 func Errorf(format string, args ...any) error { return &ToolError{fmt.Sprintf(format, args...)} }
 
-// invalidParams is an answer with a reason that the peer may read.
+// invalidParams returns an error response with a reason that the peer may read.
 func invalidParams(reason string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: CodeInvalidParams, Message: "Invalid params: " + reason}
 }
@@ -69,7 +71,7 @@ type ResourceErrorData struct {
 	URI string `json:"uri"`
 }
 
-// isModernError reports whether err is an answer that only a server of the modern era gives.
+// isModernError reports whether err is an error that only a server of the modern era returns.
 func isModernError(err error) bool {
 	return errors.Is(err, ErrHeaderMismatch) || errors.Is(err, ErrMissingCapability) || errors.Is(err, ErrUnsupportedVersion)
 }

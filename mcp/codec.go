@@ -8,9 +8,10 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// This is the one file that knows the JSON codec, which is that of package jsonrpc.
+// This is the only file of the package that uses the JSON codec, which is the codec of package
+// jsonrpc.
 
-// encode returns the JSON text of v; equal values give equal bytes.
+// encode returns the JSON text of v. Equal values give equal bytes.
 func encode(v any) (jsonrpc.Raw, error) {
 	switch v := v.(type) {
 	case nil:
@@ -24,7 +25,7 @@ func encode(v any) (jsonrpc.Raw, error) {
 	return jsonrpc.AppendValue(nil, v)
 }
 
-// mustEncode is encode for our own types, which always have a text.
+// mustEncode is encode for types of this package, which can always be encoded.
 func mustEncode(v any) jsonrpc.Raw {
 	raw, err := encode(v)
 	if err != nil {
@@ -33,16 +34,10 @@ func mustEncode(v any) jsonrpc.Raw {
 	return raw
 }
 
-// appendValue adds the JSON text of v to dst.
+// appendValue appends the JSON text of v to dst.
 func appendValue(dst []byte, v any) ([]byte, error) { return jsonrpc.AppendValue(dst, v) }
 
-// appendString adds s to dst as a JSON string. Invalid UTF-8 becomes U+FFFD.
-func appendString(dst []byte, s string) []byte {
-	out, _ := jsontext.AppendQuote(dst, s) // the error is about invalid UTF-8, which has been replaced
-	return out
-}
-
-// unquoted is textOf without a copy, except of what has escapes.
+// unquoted is like textOf, but copies only strings with escapes.
 func unquoted(text jsonrpc.Raw) ([]byte, bool) {
 	if len(text) < 2 || text[0] != '"' {
 		return nil, false
@@ -54,16 +49,17 @@ func unquoted(text jsonrpc.Raw) ([]byte, bool) {
 	return out, err == nil
 }
 
-// textOf returns what the checked JSON string in text means, and whether it is a string.
+// textOf returns the value of the JSON string in text, and whether text is a string. text must be
+// valid JSON.
 func textOf(text jsonrpc.Raw) (string, bool) {
 	out, ok := unquoted(text)
 	return string(out), ok
 }
 
-// isStrict reports whether no object in text has a member twice.
+// isStrict reports whether no object in text has a duplicate member.
 func isStrict(text jsonrpc.Raw) bool { return jsontext.Value(text).IsValid() }
 
-// canonical returns the text of RFC 8785, so that equal values have one digest.
+// canonical returns the canonical JSON text (RFC 8785), so that equal values have the same digest.
 func canonical(text jsonrpc.Raw) ([]byte, error) {
 	v := jsontext.Value(bytes.Clone(text))
 	err := v.Canonicalize()

@@ -7,18 +7,19 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Kinds of content. The comment says which members of [Content] belong to each.
+// Kinds of content. The comments list the members of [Content] that each kind uses.
 const (
 	KindText       = "text"          // Text
 	KindImage      = "image"         // Data, MIMEType
-	KindAudio      = "audio"         // Data, MIMEType; from 2025-03-26
+	KindAudio      = "audio"         // Data, MIMEType; since 2025-03-26
 	KindResource   = "resource"      // Resource
-	KindLink       = "resource_link" // Link; from 2025-06-18
-	KindToolUse    = "tool_use"      // Use; in sampling, from 2025-11-25
-	KindToolResult = "tool_result"   // Result; in sampling, from 2025-11-25
+	KindLink       = "resource_link" // Link; since 2025-06-18
+	KindToolUse    = "tool_use"      // Use; in sampling, since 2025-11-25
+	KindToolResult = "tool_result"   // Result; in sampling, since 2025-11-25
 )
 
-// Content is one block of what a tool, a prompt or a model says. Kind decides which of the other members count.
+// Content is one content block of a tool result, a prompt or a model message. Kind selects which of
+// the other members are used.
 type Content struct {
 	Kind     string
 	Text     string
@@ -33,33 +34,35 @@ type Content struct {
 	Meta        Meta
 }
 
-// Text makes a block of text.
+// Text returns a text block.
 func Text(text string) Content { return Content{Kind: KindText, Text: text} }
 
-// Image makes a block with a picture, such as of "image/png".
+// Image returns a block with an image, for example of type "image/png".
 func Image(mimeType string, data []byte) Content {
 	return Content{Kind: KindImage, MIMEType: mimeType, Data: data}
 }
 
-// Audio makes a block with sound, such as of "audio/wav". A client of 2024-11-05 gets it as an embedded resource.
+// Audio returns a block with sound, for example of type "audio/wav". A client of 2024-11-05
+// receives it as an embedded resource.
 func Audio(mimeType string, data []byte) Content {
 	return Content{Kind: KindAudio, MIMEType: mimeType, Data: data}
 }
 
-// Embed makes a block that holds a resource.
+// Embed returns a block that contains a resource.
 func Embed(r ResourceContents) Content { return Content{Kind: KindResource, Resource: &r} }
 
-// LinkTo makes a block that names a resource. A client older than 2025-06-18 gets it as text.
+// LinkTo returns a block that links to a resource. A client older than 2025-06-18 receives it as
+// text.
 func LinkTo(r Resource) Content { return Content{Kind: KindLink, Link: &r} }
 
-// A ToolUse is a model's wish to call a tool.
+// A ToolUse is a model's request to call a tool.
 type ToolUse struct {
 	ID    string
 	Name  string
 	Input jsonrpc.Raw // an object
 }
 
-// A ToolUseResult is what came of a [ToolUse].
+// A ToolUseResult is the result of a [ToolUse].
 type ToolUseResult struct {
 	ToolUseID  string
 	Content    []Content
@@ -67,7 +70,7 @@ type ToolUseResult struct {
 	IsError    bool
 }
 
-// ResourceContents is what a resource holds: Text, or Blob when that is not nil.
+// ResourceContents are the contents of a resource: Blob if it is not nil, otherwise Text.
 type ResourceContents struct {
 	URI      string
 	MIMEType string
@@ -76,25 +79,25 @@ type ResourceContents struct {
 	Meta     Meta
 }
 
-// AppendJSON writes the block.
+// AppendJSON appends the JSON text of the block to dst.
 func (c Content) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(dst, `{"type":`...)
-	dst = appendString(dst, c.Kind)
+	dst = jsonrpc.AppendString(dst, c.Kind)
 	var err error
 	switch c.Kind {
 	case KindText:
-		dst = appendString(append(dst, `,"text":`...), c.Text)
+		dst = jsonrpc.AppendString(append(dst, `,"text":`...), c.Text)
 	case KindImage, KindAudio:
 		dst = appendBytes(append(dst, `,"data":`...), c.Data)
-		dst = appendString(append(dst, `,"mimeType":`...), c.MIMEType)
+		dst = jsonrpc.AppendString(append(dst, `,"mimeType":`...), c.MIMEType)
 	case KindResource:
 		if c.Resource == nil {
-			return dst, fmt.Errorf("mcp: content of kind %q without Resource", c.Kind)
+			return dst, fmt.Errorf("mcp: content of kind %q needs Resource", c.Kind)
 		}
 		dst, err = c.Resource.AppendJSON(append(dst, `,"resource":`...))
 	case KindLink:
 		if c.Link == nil {
-			return dst, fmt.Errorf("mcp: content of kind %q without Link", c.Kind)
+			return dst, fmt.Errorf("mcp: content of kind %q needs Link", c.Kind)
 		}
 		link := *c.Link
 		if link.Meta == nil {
@@ -110,10 +113,10 @@ func (c Content) AppendJSON(dst []byte) ([]byte, error) {
 		return dst, err
 	case KindToolUse:
 		if c.Use == nil {
-			return dst, fmt.Errorf("mcp: content of kind %q without Use", c.Kind)
+			return dst, fmt.Errorf("mcp: content of kind %q needs Use", c.Kind)
 		}
-		dst = appendString(append(dst, `,"id":`...), c.Use.ID)
-		dst = appendString(append(dst, `,"name":`...), c.Use.Name)
+		dst = jsonrpc.AppendString(append(dst, `,"id":`...), c.Use.ID)
+		dst = jsonrpc.AppendString(append(dst, `,"name":`...), c.Use.Name)
 		input := c.Use.Input
 		if input == nil {
 			input = empty
@@ -121,9 +124,9 @@ func (c Content) AppendJSON(dst []byte) ([]byte, error) {
 		dst = append(append(dst, `,"input":`...), input...)
 	case KindToolResult:
 		if c.Result == nil {
-			return dst, fmt.Errorf("mcp: content of kind %q without Result", c.Kind)
+			return dst, fmt.Errorf("mcp: content of kind %q needs Result", c.Kind)
 		}
-		dst = appendString(append(dst, `,"toolUseId":`...), c.Result.ToolUseID)
+		dst = jsonrpc.AppendString(append(dst, `,"toolUseId":`...), c.Result.ToolUseID)
 		if dst, err = appendBlocks(append(dst, `,"content":`...), c.Result.Content); err != nil {
 			return dst, err
 		}
@@ -145,7 +148,7 @@ func (c Content) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// appendBlocks writes an array of blocks.
+// appendBlocks appends an array of blocks.
 func appendBlocks(dst []byte, blocks []Content) (_ []byte, err error) {
 	dst = append(dst, '[')
 	for i := range blocks {
@@ -165,10 +168,10 @@ func appendBytes(dst, data []byte) []byte {
 	return append(dst, '"')
 }
 
-// MarshalJSON writes the block.
+// MarshalJSON encodes the block.
 func (c Content) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil) }
 
-// UnmarshalJSON reads a block. One of an unknown kind keeps its Kind and nothing else.
+// UnmarshalJSON decodes a block. For an unknown kind it sets only Kind, Annotations and Meta.
 func (c *Content) UnmarshalJSON(text []byte) error {
 	var in struct {
 		Type        string            `json:"type"`
@@ -197,7 +200,7 @@ func (c *Content) UnmarshalJSON(text []byte) error {
 		c.Data, c.MIMEType = in.Data, in.MIMEType
 	case KindResource:
 		if in.Resource == nil {
-			return fmt.Errorf("mcp: content of kind %q without resource", in.Type)
+			return fmt.Errorf("mcp: content of kind %q needs resource", in.Type)
 		}
 		c.Resource = in.Resource
 	case KindLink:
@@ -208,21 +211,21 @@ func (c *Content) UnmarshalJSON(text []byte) error {
 	case KindToolResult:
 		c.Result = &ToolUseResult{ToolUseID: in.ToolUseID, Content: in.Content, Structured: in.Structured, IsError: in.IsError}
 	case "":
-		return fmt.Errorf("mcp: content without type")
+		return fmt.Errorf("mcp: content needs a type")
 	}
 	return nil
 }
 
-// AppendJSON writes the contents.
+// AppendJSON appends the JSON text of the contents to dst.
 func (r ResourceContents) AppendJSON(dst []byte) (_ []byte, err error) {
-	dst = appendString(append(dst, `{"uri":`...), r.URI)
+	dst = jsonrpc.AppendString(append(dst, `{"uri":`...), r.URI)
 	if r.MIMEType != "" {
-		dst = appendString(append(dst, `,"mimeType":`...), r.MIMEType)
+		dst = jsonrpc.AppendString(append(dst, `,"mimeType":`...), r.MIMEType)
 	}
 	if r.Blob != nil {
 		dst = appendBytes(append(dst, `,"blob":`...), r.Blob)
 	} else {
-		dst = appendString(append(dst, `,"text":`...), r.Text)
+		dst = jsonrpc.AppendString(append(dst, `,"text":`...), r.Text)
 	}
 	if r.Meta != nil {
 		dst, err = appendValue(append(dst, `,"_meta":`...), r.Meta)
@@ -230,10 +233,10 @@ func (r ResourceContents) AppendJSON(dst []byte) (_ []byte, err error) {
 	return append(dst, '}'), err
 }
 
-// MarshalJSON writes the contents.
+// MarshalJSON encodes the contents.
 func (r ResourceContents) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
-// UnmarshalJSON reads contents.
+// UnmarshalJSON decodes the contents.
 func (r *ResourceContents) UnmarshalJSON(text []byte) error {
 	var in struct {
 		URI      string  `json:"uri"`
@@ -251,12 +254,12 @@ func (r *ResourceContents) UnmarshalJSON(text []byte) error {
 		if err != nil {
 			return fmt.Errorf("mcp: blob of %s: %w", in.URI, err)
 		}
-		r.Blob = append([]byte{}, blob...) // not nil, also when empty
+		r.Blob = append([]byte{}, blob...) // not nil, even if empty
 	}
 	return nil
 }
 
-// forVersion returns blocks as a peer of v knows them.
+// forVersion returns blocks in a form that a peer of version v supports.
 func forVersion(blocks []Content, v Version) []Content {
 	if v.HasResourceLinks() {
 		return blocks

@@ -6,18 +6,19 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Results of tools are what a client reads most. They are read here by hand: text, the most of it, without the codec.
+// Clients mostly decode tool results. They are decoded by hand here, and text blocks, the most
+// frequent kind, without the codec.
 
-var errTwice = errors.New("mcp: a member comes twice")
+var errTwice = errors.New("mcp: duplicate member")
 
-// ParseJSON reads a result.
+// ParseJSON decodes a result.
 func (r *ToolResult) ParseJSON(text []byte) error { return r.read(text, true) }
 
-// read reads a result. borrowed: text is not r's to keep.
+// read decodes a result. borrowed means that r must not retain text.
 func (r *ToolResult) read(text jsonrpc.Raw, borrowed bool) error {
 	*r = ToolResult{}
 	if !isObject(text) {
-		return errors.New("mcp: a result is an object")
+		return errors.New("mcp: a result must be an object")
 	}
 	var content, structured, isError, meta jsonrpc.Raw
 	twice := false
@@ -25,7 +26,7 @@ func (r *ToolResult) read(text jsonrpc.Raw, borrowed bool) error {
 		twice = twice || *place != nil
 		*place = value
 	}
-	members(text, func(name []byte, value jsonrpc.Raw) {
+	for name, value := range text.Members() {
 		switch string(name) {
 		case "content":
 			set(&content, value)
@@ -36,24 +37,21 @@ func (r *ToolResult) read(text jsonrpc.Raw, borrowed bool) error {
 		case "_meta":
 			set(&meta, value)
 		}
-	})
+	}
 	if twice {
 		return errTwice
 	}
 	if content != nil && !isNull(content) {
 		if content[0] != '[' {
-			return errors.New("mcp: content is an array")
+			return errors.New("mcp: content must be an array")
 		}
-		var err error
-		elements(content, func(one jsonrpc.Raw) {
-			if err == nil {
-				var block Content
-				err = block.ParseJSON(one)
-				r.Content = append(r.Content, block)
+		for one := range content.Elements() {
+			var block Content
+			err := block.ParseJSON(one)
+			r.Content = append(r.Content, block)
+			if err != nil {
+				return err
 			}
-		})
-		if err != nil {
-			return err
 		}
 	}
 	r.Structured = structured
@@ -73,33 +71,33 @@ func (r *ToolResult) read(text jsonrpc.Raw, borrowed bool) error {
 	return nil
 }
 
-// metaOf reads a _meta.
+// metaOf decodes a _meta object.
 func metaOf(text jsonrpc.Raw) (Meta, error) {
 	if !isObject(text) {
-		return nil, errors.New("mcp: _meta is an object")
+		return nil, errors.New("mcp: _meta must be an object")
 	}
-	text = text.Clone() // once for all members
+	text = text.Clone() // one copy for all members
 	m := Meta{}
 	twice := false
-	members(text, func(name []byte, value jsonrpc.Raw) {
+	for name, value := range text.Members() {
 		_, have := m[string(name)]
 		twice = twice || have
 		m[string(name)] = value
-	})
+	}
 	if twice {
 		return nil, errTwice
 	}
 	return m, nil
 }
 
-// ParseJSON reads a block.
+// ParseJSON decodes a block.
 func (c *Content) ParseJSON(text []byte) error {
 	if !isObject(text) {
-		return errors.New("mcp: content is an object")
+		return errors.New("mcp: content must be an object")
 	}
 	var kind, body jsonrpc.Raw
 	other := false
-	members(text, func(name []byte, value jsonrpc.Raw) {
+	for name, value := range jsonrpc.Raw(text).Members() {
 		switch {
 		case string(name) == "type" && kind == nil:
 			kind = value
@@ -108,7 +106,7 @@ func (c *Content) ParseJSON(text []byte) error {
 		default:
 			other = true
 		}
-	})
+	}
 	if string(kind) == `"text"` && !other {
 		if said, ok := textOf(body); ok {
 			*c = Content{Kind: KindText, Text: said}

@@ -49,8 +49,9 @@ func Example() {
 	// <nil>
 }
 
-// A tool that asks the user. The client below speaks the modern era, in which the question is the answer to a first call and the tool runs twice;
-// with an older client the same code asks by a request and waits.
+// A tool that asks the user. The client below uses the modern era: the question is the result of a
+// first call, and the tool runs twice. With an older client, the same code sends a request and
+// waits.
 func ExampleRequest_Elicit() {
 	s := mcp.NewServer(mcp.Implementation{Name: "restaurant", Version: "1.0"}, nil)
 	defer s.Close()
@@ -93,7 +94,7 @@ func ExampleRequest_Elicit() {
 	// A table for 4, at the window: no.
 }
 
-// A tool with schemas that come from elsewhere, and arguments as they came.
+// A tool with schemas from another source and raw arguments.
 func ExampleServer_AddTool() {
 	s := mcp.NewServer(mcp.Implementation{Name: "gateway", Version: "1.0"}, nil)
 	defer s.Close()
@@ -123,10 +124,10 @@ func ExampleServer_AddTool() {
 	// <nil>
 	// mcp: tool "wrong": input schema: type must be object
 	// false {"n":9007199254740993}
-	// true arguments: validating root: validating /properties/n: type: many has type "string", want "integer"
+	// true arguments: at /n: must be an integer, not a string
 }
 
-// A client that hears of changes, in either era.
+// A client that receives notifications about changes, in either era.
 func ExampleClient_Listen() {
 	s := mcp.NewServer(mcp.Implementation{Name: "news", Version: "1.0"}, nil)
 	defer s.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// everything offers one of each.
+// everything returns a server with one of each kind.
 func everything(t testing.TB) *mcp.Server {
 	s := mcp.NewServer(mcp.Implementation{Name: "everything", Version: "1", Icons: []mcp.Icon{{Src: "https://example.com/i.png", Sizes: []string{"48x48"}}}},
 		&mcp.ServerOptions{Instructions: "Use it."})
@@ -99,7 +99,7 @@ func TestLogging(t *testing.T) {
 					t.Errorf("level %v: %+v", level, got)
 				}
 			}
-			must(t, c.Ping(t.Context())) // whatever was sent before has come
+			must(t, c.Ping(t.Context())) // everything sent before has arrived
 			if len(logs) != 0 {
 				t.Errorf("level %v: %d too many", level, len(logs))
 			}
@@ -172,13 +172,27 @@ func TestStructuredResultsOfAnyKind(t *testing.T) {
 		c := connect(t, s, mcp.ClientOptions{}, v)
 		for tool, err := range c.Tools(t.Context()) {
 			must(t, err)
-			if (tool.OutputSchema != nil) != v.HasAnyStructure() {
+			want := ""
+			switch {
+			case v.HasAnyStructure():
+				want = `{"type":"array","items":{"type":"integer"}}`
+			case v.HasStructuredContent():
+				want = `{"type":"object","properties":{"result":{"type":"array","items":{"type":"integer"}}},"required":["result"]}`
+			}
+			if string(tool.OutputSchema) != want {
 				t.Errorf("output schema %s", tool.OutputSchema)
 			}
 		}
 		got, err := c.CallTool(t.Context(), "list", nil, nil)
 		must(t, err)
-		if got.Text() != "[1,2]" || (got.Structured != nil) != v.HasAnyStructure() {
+		want := ""
+		switch {
+		case v.HasAnyStructure():
+			want = `[1,2]`
+		case v.HasStructuredContent():
+			want = `{"result":[1,2]}`
+		}
+		if got.Text() != "[1,2]" || string(got.Structured) != want {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -210,7 +224,7 @@ func TestSchemasAreHeldBothWays(t *testing.T) {
 	}
 }
 
-// fan makes a schema whose references double n times.
+// fan returns a schema whose references double n times.
 func fan(n int) jsonrpc.Raw {
 	out := []byte(`{"type":"object","$ref":"#/$defs/d0","$defs":{`)
 	for i := range n {

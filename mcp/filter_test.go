@@ -14,7 +14,8 @@ func TestFilter(t *testing.T) {
 	}
 	for asked, f := range one {
 		for method := range one {
-			want := method == asked || one[method].TaskIDs != nil && f.TaskIDs != nil // two names of one thing
+			// two names of the same notification
+			want := method == asked || one[method].TaskIDs != nil && f.TaskIDs != nil
 			if got := f.wants(method, "a:c", task); got != want {
 				t.Errorf("who asked for %s wants %s: %v", asked, method, got)
 			}

@@ -10,11 +10,12 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A SKILL.md begins with YAML between two lines of three dashes. Of YAML this reads what such texts are made of: mappings and lists by
-// indentation, lists in brackets, plain, quoted and block strings, numbers, booleans and null. What it does not know, such as anchors and tags, is an
-// error, so that nothing is taken for something else.
+// A SKILL.md begins with YAML between two lines of three dashes. This file implements the subset of
+// YAML that such files use: mappings and lists by indentation, lists in brackets, plain, quoted and
+// block strings, numbers, booleans and null. Unsupported syntax, such as anchors and tags, is an
+// error, so that it is not misread.
 
-// frontmatter returns the mapping at the head of a SKILL.md.
+// frontmatter returns the mapping at the beginning of a SKILL.md.
 func frontmatter(text string) (map[string]any, error) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	rest, ok := strings.CutPrefix(text, "---\n")
@@ -36,7 +37,7 @@ func frontmatter(text string) (map[string]any, error) {
 	p := &yamlReader{lines: lines}
 	m, err := p.mapping(0, 0)
 	if err == nil && p.skip() {
-		err = errors.New("text that belongs to nothing")
+		err = errors.New("unexpected text")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("front matter, line %d: %w", p.at+2, err)
@@ -49,10 +50,10 @@ type yamlReader struct {
 	at    int
 }
 
-// maxYAMLDepth bounds nesting.
+// maxYAMLDepth is the maximum nesting depth.
 const maxYAMLDepth = 32
 
-// skip goes to the next line that says something, and reports whether there is one.
+// skip advances to the next line with content, and reports whether there is one.
 func (p *yamlReader) skip() bool {
 	for ; p.at < len(p.lines); p.at++ {
 		if line := strings.TrimSpace(p.lines[p.at]); line != "" && line[0] != '#' {
@@ -72,20 +73,20 @@ func (p *yamlReader) mapping(indent, depth int) (map[string]any, error) {
 	for p.skip() {
 		line := p.lines[p.at]
 		if strings.Contains(line[:indentOf(line)+min(1, len(line)-indentOf(line))], "\t") {
-			return nil, errors.New("a tab where spaces belong")
+			return nil, errors.New("a tab instead of spaces")
 		}
 		switch n := indentOf(line); {
 		case n < indent:
 			return m, nil
 		case n > indent:
-			return nil, errors.New("more indented than what is above")
+			return nil, errors.New("more indented than the line above")
 		}
 		key, rest, err := splitKey(strings.TrimSpace(line))
 		if err != nil {
 			return nil, err
 		}
 		if _, twice := m[key]; twice {
-			return nil, fmt.Errorf("%q comes twice", key)
+			return nil, fmt.Errorf("duplicate key %q", key)
 		}
 		if m[key], err = p.value(rest, indent, depth); err != nil {
 			return nil, err
@@ -94,7 +95,7 @@ func (p *yamlReader) mapping(indent, depth int) (map[string]any, error) {
 	return m, nil
 }
 
-// splitKey takes "key: rest" apart.
+// splitKey splits "key: rest".
 func splitKey(line string) (key, rest string, err error) {
 	if line[0] == '"' || line[0] == '\'' {
 		end := strings.IndexByte(line[1:], line[0])
@@ -113,12 +114,12 @@ func splitKey(line string) (key, rest string, err error) {
 	return line[:i], strings.TrimSpace(line[min(i+1, len(line)):]), nil
 }
 
-// plainStart reports whether a dash or question mark begins a word.
+// plainStart reports whether a leading dash or question mark begins a word.
 func plainStart(line string) bool {
 	return len(line) > 1 && (line[0] == '-' || line[0] == '?') && line[1] != ' '
 }
 
-// value reads what follows a key or a dash at indent.
+// value reads the value after a key or a dash at indent.
 func (p *yamlReader) value(rest string, indent, depth int) (any, error) {
 	switch {
 	case rest == "" || rest[0] == '#':
@@ -150,7 +151,7 @@ func (p *yamlReader) value(rest string, indent, depth int) (any, error) {
 	}
 	p.at++
 	words := []string{uncomment(rest)}
-	for p.at < len(p.lines) { // a plain string may go on below
+	for p.at < len(p.lines) { // a plain string may continue on the next lines
 		line := p.lines[p.at]
 		if strings.TrimSpace(line) == "" || indentOf(line) <= indent {
 			break
@@ -161,7 +162,7 @@ func (p *yamlReader) value(rest string, indent, depth int) (any, error) {
 	return plain(strings.Join(words, " "), len(words) > 1)
 }
 
-// uncomment cuts a comment off a plain string.
+// uncomment removes a comment from a plain string.
 func uncomment(s string) string {
 	if i := strings.Index(s, " #"); i >= 0 {
 		s = s[:i]
@@ -181,13 +182,13 @@ func (p *yamlReader) list(indent, depth int) ([]any, error) {
 			return list, nil
 		}
 		if n > indent {
-			return nil, errors.New("more indented than what is above")
+			return nil, errors.New("more indented than the line above")
 		}
 		rest := strings.TrimSpace(line[n+1:])
 		var item any
 		var err error
 		if _, _, keyed := splitKeyOf(rest); keyed {
-			// A mapping that begins on the line of the dash.
+			// a mapping that begins on the same line as the dash
 			inner := n + 1 + len(line[n+1:]) - len(strings.TrimLeft(line[n+1:], " "))
 			p.lines[p.at] = strings.Repeat(" ", inner) + rest
 			item, err = p.mapping(inner, depth+1)
@@ -210,12 +211,12 @@ func splitKeyOf(s string) (key, rest string, ok bool) {
 	return key, rest, err == nil
 }
 
-// block reads a string of several lines: | keeps their ends, > folds them.
+// block reads a string of several lines: | retains the line ends, > folds them.
 func (p *yamlReader) block(header string, indent int) (any, error) {
 	fold := header[0] == '>'
 	mode := uncomment(header[1:])
 	if mode != "" && mode != "-" && mode != "+" {
-		return nil, fmt.Errorf("block string %q is not understood", header)
+		return nil, fmt.Errorf("block string %q is not supported", header)
 	}
 	p.at++
 	var lines []string
@@ -265,7 +266,7 @@ func (p *yamlReader) block(header string, indent int) (any, error) {
 	return text, nil
 }
 
-// quoted reads a string in quotes that ends on its line.
+// quoted reads a string in quotes that ends on the same line.
 func quoted(s string) (string, error) {
 	q := s[0]
 	for i := 1; i < len(s); i++ {
@@ -276,14 +277,14 @@ func quoted(s string) (string, error) {
 			i++
 		case s[i] == q:
 			if rest := strings.TrimSpace(s[i+1:]); rest != "" && rest[0] != '#' {
-				return "", errors.New("text behind a quoted string")
+				return "", errors.New("text after a quoted string")
 			}
 			if q == '\'' {
 				return strings.ReplaceAll(s[1:i], "''", "'"), nil
 			}
 			raw, err := jsonrpc.ParseRaw([]byte(s[:i+1]))
 			if err != nil {
-				return "", errors.New("a quoted string with an escape that is not understood")
+				return "", errors.New("a string in double quotes has an escape that JSON does not have; use single quotes, or \\\\ for a backslash")
 			}
 			text, _ := textOf(raw)
 			return text, nil
@@ -313,7 +314,7 @@ func flowList(s string) (any, error) {
 		case part[0] == '"' || part[0] == '\'':
 			item, err = quoted(part)
 		case strings.ContainsAny(part, "[]{}"):
-			err = errors.New("a list in a list is not understood")
+			err = errors.New("a list in a list is not supported")
 		default:
 			item, err = plain(part, false)
 		}
@@ -349,7 +350,8 @@ var (
 	yamlFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 )
 
-// plain reads a string without quotes, which may be a number, a boolean or null (YAML 1.2, Core Schema).
+// plain converts a string without quotes, which may be a number, a boolean or null (YAML 1.2, Core
+// Schema).
 func plain(s string, several bool) (any, error) {
 	if strings.ContainsRune("&*!%@`,]}{", rune(s[0])) {
 		return nil, fmt.Errorf("not understood: %.20q", s)

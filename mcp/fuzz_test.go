@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// seeds are the bodies of the wire files, and of the schemas.
+// seeds adds the bodies of the wire files and of the schemas.
 func seeds(f *testing.F) {
 	f.Helper()
 	names, err := filepath.Glob("testdata/seeds/*.json")
@@ -31,9 +31,12 @@ func seeds(f *testing.F) {
 	}
 }
 
-// What the walk finds is what a decoder finds.
+// FuzzMembers checks that the walk finds the same members as a decoder, and that the params of a
+// request are the same in all rounds of a call whichever members they have.
 func FuzzMembers(f *testing.F) {
 	seeds(f)
+	f.Add([]byte(`{"name":"a","uri":"b","arguments":{},"cursor":null,"task":{},"taskId":"c","notifications":{},"_meta":{},"inputResponses":{},"requestState":"d"}`))
+	f.Add([]byte(`{"name":"a","other":1,"name":"b","_meta":{},"requestState":"d"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		raw, err := jsonrpc.ParseRaw(text)
 		if err != nil || !isStrict(raw) {
@@ -42,29 +45,41 @@ func FuzzMembers(f *testing.F) {
 		var want map[string]json.RawMessage
 		isObj := raw[0] == '{' && json.Unmarshal(raw, &want) == nil
 		got := map[string]json.RawMessage{}
-		members(raw, func(name []byte, value jsonrpc.Raw) { got[string(name)] = json.RawMessage(value) })
+		for name, value := range raw.Members() {
+			got[string(name)] = json.RawMessage(value)
+		}
 		if isObj && (len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want)) {
 			t.Fatalf("%s\n got %q\nwant %q", raw, got, want)
 		}
 		var list []json.RawMessage
 		if raw[0] == '[' && json.Unmarshal(raw, &list) == nil {
 			n := 0
-			elements(raw, func(one jsonrpc.Raw) {
+			for one := range raw.Elements() {
 				if string(one) != string(list[n]) {
 					t.Fatalf("element %d of %s: %s", n, raw, one)
 				}
 				n++
-			})
+			}
 			if n != len(list) {
 				t.Fatalf("%d elements of %s", n, raw)
 			}
 		}
 		var p params
 		p.read(raw)
+		fixed := map[string]jsonrpc.Raw{}
+		for name, value := range raw.Members() {
+			fixed[string(name)] = value
+		}
+		for _, name := range []string{"_meta", "inputResponses", "requestState"} {
+			delete(fixed, name)
+		}
+		if got := p.fixed(raw); !reflect.DeepEqual(got, fixed) {
+			t.Fatalf("%s\n got %q\nwant %q", raw, got, fixed)
+		}
 	})
 }
 
-// Content that was read and written reads the same.
+// FuzzContent checks that content decodes to the same value after it was encoded.
 func FuzzContent(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -81,7 +96,7 @@ func FuzzContent(f *testing.F) {
 		}
 		out, err := encode(&one)
 		if err != nil {
-			return // of a kind that we do not write
+			return // of a kind that is not encoded
 		}
 		var again ToolResult
 		if err := out.Decode(&again); err != nil {
@@ -94,7 +109,7 @@ func FuzzContent(f *testing.F) {
 	})
 }
 
-// No schema that is taken makes the validator run without end.
+// FuzzSchema checks that no accepted schema makes the validator run without end.
 func FuzzSchema(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -108,7 +123,7 @@ func FuzzSchema(f *testing.F) {
 		}
 		begin := time.Now()
 		for _, value := range []string{`{}`, `[]`, `1`, `"x"`, `{"a":{"a":{"a":[1,2,{"a":null}]}}}`, string(raw)} {
-			_ = s.validate(jsonrpc.Raw(value))
+			_ = s.validate(t.Context(), jsonrpc.Raw(value))
 		}
 		if took := time.Since(begin); took > 5*time.Second {
 			t.Fatalf("%s took %v", raw, took)
@@ -133,15 +148,15 @@ func FuzzFrontmatter(f *testing.F) {
 
 func FuzzState(f *testing.F) {
 	s := newSealer(make([]byte, 32))
-	f.Add(s.seal([]byte("x"), []byte("b")))
+	f.Add(s.Seal([]byte("x"), []byte("b")))
 	f.Add("")
 	f.Add("AAAA")
 	f.Fuzz(func(t *testing.T, text string) {
-		if plain, err := s.open(text, []byte("other")); err == nil {
+		if plain, err := s.Open(text, []byte("other")); err == nil {
 			t.Fatalf("%q opened as %q", text, plain)
 		}
-		sealed := s.seal([]byte(text), []byte("b"))
-		plain, err := s.open(sealed, []byte("b"))
+		sealed := s.Seal([]byte(text), []byte("b"))
+		plain, err := s.Open(sealed, []byte("b"))
 		if err != nil || string(plain) != text {
 			t.Fatalf("%q came back as %q, %v", text, plain, err)
 		}
@@ -210,7 +225,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// The examples of RFC 6570, section 3.2, that have strings.
+// TestExpandTemplate checks the examples of RFC 6570, section 3.2, with string values.
 func TestExpandTemplate(t *testing.T) {
 	vars := Variables{"var": "value", "hello": "Hello World!", "path": "/foo/bar", "x": "1024", "y": "768", "empty": "", "half": "50%", "who": "fred", "u": "㰴ä"}
 	for template, want := range map[string]string{
@@ -225,7 +240,7 @@ func TestExpandTemplate(t *testing.T) {
 	}
 }
 
-// A template never takes long, whatever the URI.
+// TestTemplateTime checks that matching a template is fast for any URI.
 func TestTemplateTime(t *testing.T) {
 	begin := time.Now()
 	for _, template := range []string{"x:{a}{b}{c}{d}z", "x:{a,b,c}{d,e}z", "x:{+a}{+b}{+c}z", "x:{/a*}{/b*}{/c*}z"} {
@@ -244,7 +259,7 @@ func TestTemplateTime(t *testing.T) {
 	}
 }
 
-// What a template makes of values, it finds again.
+// FuzzTemplate checks that the values of an expanded template are found again.
 func FuzzTemplate(f *testing.F) {
 	f.Add("x:{a}/{b}", "1", "2")
 	f.Add("x:{+a}", "a/b", "")

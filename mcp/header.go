@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -8,33 +9,37 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/da1ed7bb/parley/internal/x/httptoken"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Over HTTP a modern request says some of itself in headers too, so that what stands between client and server need not read its body
-// (MCP 2026-07-28, Transports, Standard Headers). These functions know the rules; HTTP itself is mcphttp's.
+// Over HTTP, a modern request repeats some of its content in headers, so that intermediaries need
+// not read the body (MCP 2026-07-28, Transports, Standard Headers). This file implements the rules
+// for these headers; package mcphttp implements HTTP itself.
 
-// The headers, as the specification spells them. Names compare without case.
+// The header names of the specification. Header names are not case-sensitive.
 const (
-	HeaderProtocolVersion = "Mcp-Protocol-Version" // MCP-Protocol-Version in the specification; so written, net/http need not copy it
+	// MCP-Protocol-Version in the specification; net/http uses this canonical form without a copy
+	HeaderProtocolVersion = "Mcp-Protocol-Version"
 	HeaderMethod          = "Mcp-Method"
 	HeaderName            = "Mcp-Name"
 	HeaderSession         = "Mcp-Session-Id" // legacy
 	HeaderParamPrefix     = "Mcp-Param-"
 )
 
-// A HeaderParam is an argument of a tool that stands in a header as well: its schema says x-mcp-header.
+// A HeaderParam is a tool argument that is also sent in a header, because its schema has
+// x-mcp-header.
 type HeaderParam struct {
-	Path   []string // the members that lead to it from the root of the arguments
-	Header string   // behind HeaderParamPrefix
+	Path   []string // member names from the root of the arguments to the value
+	Header string   // the header name after HeaderParamPrefix
 	Type   string   // "string", "integer" or "boolean"
 }
 
 // A HeaderField is one header of a request.
 type HeaderField struct{ Name, Value string }
 
-// HeaderParams finds the annotations x-mcp-header in an input schema, and returns an error when one breaks the rules: a client over HTTP drops
-// such a tool from its list.
+// HeaderParams returns the x-mcp-header annotations of an input schema. It returns an error if one
+// of them breaks the rules; a client over HTTP drops such a tool from its list.
 func HeaderParams(input jsonrpc.Raw) ([]HeaderParam, error) {
 	if !strings.Contains(string(input), headerKeyword) {
 		return nil, nil
@@ -42,12 +47,12 @@ func HeaderParams(input jsonrpc.Raw) ([]HeaderParam, error) {
 	var found []HeaderParam
 	names := map[string]bool{}
 	err := walkHeaders(input, nil, true, func(p HeaderParam) error {
-		if !isToken(p.Header) {
-			return fmt.Errorf("x-mcp-header %q is no name for a header", p.Header)
+		if !httptoken.Valid(p.Header) {
+			return fmt.Errorf("x-mcp-header %q is not a valid header name", p.Header)
 		}
 		key := strings.ToLower(p.Header)
 		if names[key] {
-			return fmt.Errorf("x-mcp-header %q comes twice", p.Header)
+			return fmt.Errorf("duplicate x-mcp-header %q", p.Header)
 		}
 		names[key] = true
 		found = append(found, p)
@@ -58,72 +63,63 @@ func HeaderParams(input jsonrpc.Raw) ([]HeaderParam, error) {
 
 const headerKeyword = "x-mcp-header"
 
-// walkHeaders visits a schema. reachable tells whether only properties led here.
-func walkHeaders(schema jsonrpc.Raw, path []string, reachable bool, f func(HeaderParam) error) (err error) {
+// walkHeaders visits a schema. reachable reports whether the path to it consists of properties
+// only.
+func walkHeaders(schema jsonrpc.Raw, path []string, reachable bool, f func(HeaderParam) error) error {
 	if len(path) > 100 {
 		return errors.New("schema is too deep")
 	}
-	members(schema, func(name []byte, value jsonrpc.Raw) {
-		if err != nil {
-			return
-		}
+	for name, value := range schema.Members() {
 		switch string(name) {
 		case headerKeyword:
 			header, ok := textOf(value)
-			kind, _ := textOf(member(schema, "type"))
+			kind, _ := textOf(lastMember(schema, "type"))
 			switch {
 			case !ok:
-				err = errors.New("x-mcp-header is no string")
+				return errors.New("x-mcp-header is not a string")
 			case !reachable || len(path) == 0:
-				err = fmt.Errorf("x-mcp-header %q is not reached by properties alone", header)
+				return fmt.Errorf("x-mcp-header %q is not reached by properties alone", header)
 			case kind != "string" && kind != "integer" && kind != "boolean":
-				err = fmt.Errorf("x-mcp-header %q is on a %q; only string, integer and boolean may have one", header, kind)
+				return fmt.Errorf("x-mcp-header %q is on a %q; only string, integer and boolean may have one", header, kind)
 			default:
-				err = f(HeaderParam{Path: append([]string{}, path...), Header: header, Type: kind})
+				if err := f(HeaderParam{Path: append([]string{}, path...), Header: header, Type: kind}); err != nil {
+					return err
+				}
 			}
 		case "properties":
-			members(value, func(name []byte, sub jsonrpc.Raw) {
-				if err == nil {
-					err = walkHeaders(sub, append(path[:len(path):len(path)], string(name)), reachable, f)
+			for name, sub := range value.Members() {
+				if err := walkHeaders(sub, append(path[:len(path):len(path)], string(name)), reachable, f); err != nil {
+					return err
 				}
-			})
+			}
 		case "const", "enum", "default", "examples":
-			// Values, not schemas.
+			// values, not schemas
 		case "$defs", "definitions", "patternProperties", "dependentSchemas":
-			members(value, func(_ []byte, sub jsonrpc.Raw) {
-				if err == nil {
-					err = walkHeaders(sub, append(path[:len(path):len(path)], "*"), false, f)
+			for _, sub := range value.Members() {
+				if err := walkHeaders(sub, append(path[:len(path):len(path)], "*"), false, f); err != nil {
+					return err
 				}
-			})
+			}
 		default:
 			below := append(path[:len(path):len(path)], "*")
 			if isObject(value) {
-				err = walkHeaders(value, below, false, f)
-			}
-			elements(value, func(sub jsonrpc.Raw) {
-				if err == nil && isObject(sub) {
-					err = walkHeaders(sub, below, false, f)
+				if err := walkHeaders(value, below, false, f); err != nil {
+					return err
 				}
-			})
-		}
-	})
-	return err
-}
-
-// isToken reports whether name may be the name of a header (RFC 9110, section 5.6.2).
-func isToken(name string) bool {
-	if name == "" {
-		return false
-	}
-	for _, c := range []byte(name) {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
-			return false
+			}
+			for sub := range value.Elements() {
+				if isObject(sub) {
+					if err := walkHeaders(sub, below, false, f); err != nil {
+						return err
+					}
+				}
+			}
 		}
 	}
-	return true
+	return nil
 }
 
-// EncodeHeader writes a value for a header: as it is where that is possible, else in base64 between markers.
+// EncodeHeader encodes a header value: unchanged if possible, otherwise in base64 between markers.
 func EncodeHeader(value string) string {
 	plain := !strings.HasPrefix(value, base64Open) && strings.Trim(value, " \t") == value
 	for _, c := range []byte(value) {
@@ -137,7 +133,8 @@ func EncodeHeader(value string) string {
 
 const base64Open, base64Close = "=?base64?", "?="
 
-// DecodeHeader reads the value of a header. It returns an error for base64 that is none, and for text that is not UTF-8.
+// DecodeHeader decodes a header value. It returns an error for invalid base64 and for text that is
+// not UTF-8.
 func DecodeHeader(value string) (string, error) {
 	value = strings.Trim(value, " \t")
 	inner, ok := strings.CutPrefix(value, base64Open)
@@ -145,7 +142,7 @@ func DecodeHeader(value string) (string, error) {
 		return value, nil
 	}
 	if inner, ok = strings.CutSuffix(inner, base64Close); !ok {
-		return value, nil // no sentinel without its end
+		return value, nil // not a marker without its end
 	}
 	text, err := base64.StdEncoding.Strict().DecodeString(inner)
 	if err != nil {
@@ -157,11 +154,11 @@ func DecodeHeader(value string) (string, error) {
 	return string(text), nil
 }
 
-// headerValue returns what a header says of an argument, and whether it is there.
+// headerValue returns the header value of an argument, and whether the argument is present.
 func (p *HeaderParam) headerValue(arguments jsonrpc.Raw) (string, bool) {
 	value := arguments
 	for _, name := range p.Path {
-		if value = member(value, name); value == nil {
+		if value = lastMember(value, name); value == nil {
 			return "", false
 		}
 	}
@@ -171,12 +168,12 @@ func (p *HeaderParam) headerValue(arguments jsonrpc.Raw) (string, bool) {
 	case value[0] == '"':
 		return textOf(value)
 	case isObject(value) || value[0] == '[':
-		return "", false // not what the schema says; the schema will tell
+		return "", false // does not fit the schema; the schema check reports it
 	}
 	return string(value), true
 }
 
-// matches reports whether a header says the same as an argument.
+// matches reports whether a header and an argument have the same value.
 func (p *HeaderParam) matches(header, body string) bool {
 	if header == body {
 		return true
@@ -189,29 +186,44 @@ func (p *HeaderParam) matches(header, body string) bool {
 	return aerr == nil && berr == nil && a == b && a > -1<<53 && a < 1<<53
 }
 
-// standardName returns what Mcp-Name says of a request, if it has that header.
-func standardName(method string, params jsonrpc.Raw) (string, bool) {
-	key := ""
+// standardName returns the value of Mcp-Name for a request, and whether the request has that
+// header. text is what p was read from.
+func (p *params) standardName(method string, text jsonrpc.Raw) (string, bool) {
 	switch method {
 	case MethodToolsCall, MethodPromptsGet:
-		key = "name"
+		return textOf(p.name)
 	case MethodResourcesRead:
-		key = "uri"
+		return textOf(p.uri)
 	case MethodTasksGet, MethodTasksUpdate, MethodTasksCancel:
-		key = "taskId"
-	default:
-		return "", false
+		return textOf(lastMember(text, "taskId"))
 	}
-	return textOf(member(params, key))
+	return "", false
 }
 
-// CheckHeaders holds the headers of a modern request against its body, and the body's envelope against what it must have, and returns the
-// error to answer with, or nil. get returns all values of a header. It is for [jsonrpc.Exchange] Check, and looks at requests only: for notifications nothing is defined.
+// NameInHeader returns the value that the header Mcp-Name must have for a request of the modern
+// era, without the encoding of headers, and whether the request has that header (MCP 2026-07-28,
+// Streamable HTTP).
+func NameInHeader(method string, body jsonrpc.Raw) (string, bool) {
+	var p params
+	p.read(body)
+	return p.standardName(method, body)
+}
+
+// CheckHeaders compares the headers of a modern request with its body, and checks that the envelope
+// in the body is complete. It returns the error to respond with, or nil. get returns all values of
+// a header. It is meant for [jsonrpc.Exchange] Check, and checks only requests: the specification
+// defines no rules for notifications.
 func (s *Server) CheckHeaders(req *jsonrpc.Request, get func(name string) []string) error {
+	return s.CheckHeadersFor(context.Background(), req, get)
+}
+
+// CheckHeadersFor is CheckHeaders for a server with a [Source], which may offer each caller other
+// tools: ctx is the context of the request.
+func (s *Server) CheckHeadersFor(ctx context.Context, req *jsonrpc.Request, get func(name string) []string) error {
 	if req.IsNotification() {
 		return nil
 	}
-	r := &Request{server: s, rpc: req, Method: req.Method}
+	r := &Request{server: s, rpc: req, Method: req.Method, live: ctx}
 	r.p.read(req.Params)
 	version, _ := textOf(r.p.version)
 	if version == "" {
@@ -220,43 +232,58 @@ func (s *Server) CheckHeaders(req *jsonrpc.Request, get func(name string) []stri
 	if err := checkHeader(HeaderProtocolVersion, version, get); err != nil {
 		return err
 	}
-	if err := checkHeader(HeaderMethod, req.Method, get); err != nil {
-		return err
+	// Mcp-Method is never encoded; only names and arguments may be
+	if values := get(HeaderMethod); len(values) != 1 || strings.Trim(values[0], " \t") != req.Method {
+		if len(values) != 1 {
+			return mismatch(HeaderMethod + " is missing or duplicated")
+		}
+		return mismatch(HeaderMethod + " differs from the body")
 	}
-	if name, ok := standardName(req.Method, req.Params); ok {
+	if name, ok := r.p.standardName(req.Method, req.Params); ok {
 		if err := checkHeader(HeaderName, name, get); err != nil {
 			return err
 		}
 	}
-	if err := s.modernDoor(r); err != nil {
+	if err := s.checkModern(r); err != nil {
 		return err
 	}
 	if req.Method != MethodToolsCall {
 		return nil
 	}
-	name, _ := unquoted(r.p.name)
-	t, ok := s.tools.find(name)
-	if !ok {
-		return nil
-	}
 	arguments := r.p.arguments
-	for i := range t.headers {
-		p := &t.headers[i]
+	headers := s.headersOf(ctx, r)
+	for i := range headers {
+		p := &headers[i]
 		header := HeaderParamPrefix + p.Header
 		want, inBody := p.headerValue(arguments)
 		values := get(header)
 		switch {
 		case !inBody && len(values) == 0:
 		case !inBody:
-			return mismatch(header + " is there and the argument is not")
+			return mismatch(header + " is set, but the argument is missing")
 		case len(values) != 1:
-			return mismatch(header + " is missing or comes twice")
+			return mismatch(header + " is missing or duplicated")
 		default:
 			got, err := DecodeHeader(values[0])
 			if err != nil || !p.matches(got, want) {
-				return mismatch(header + " says other than the body")
+				return mismatch(header + " differs from the body")
 			}
 		}
+	}
+	return nil
+}
+
+// headersOf returns the header parameters of the tool that a request calls.
+func (s *Server) headersOf(ctx context.Context, r *Request) []HeaderParam {
+	name, _ := unquoted(r.p.name)
+	if s.opts.Source != nil {
+		if e, ok := s.opts.Source.Find(ctx, r, ListOfTools, string(name)); ok {
+			return e.Headers
+		}
+		return nil
+	}
+	if t, ok := s.tools.find(name); ok {
+		return t.headers
 	}
 	return nil
 }
@@ -264,10 +291,10 @@ func (s *Server) CheckHeaders(req *jsonrpc.Request, get func(name string) []stri
 func checkHeader(name, want string, get func(string) []string) error {
 	values := get(name)
 	if len(values) != 1 {
-		return mismatch(name + " is missing or comes twice")
+		return mismatch(name + " is missing or duplicated")
 	}
 	if got, err := DecodeHeader(values[0]); err != nil || got != want {
-		return mismatch(name + " says other than the body")
+		return mismatch(name + " differs from the body")
 	}
 	return nil
 }
@@ -276,16 +303,16 @@ func mismatch(reason string) error {
 	return &jsonrpc.Error{Code: CodeHeaderMismatch, Message: "Header mismatch: " + reason}
 }
 
-// standardHeaders are those that a client sends with a modern request; headers are the tool's, for tools/call.
-func standardHeaders(v Version, method string, params jsonrpc.Raw, headers []HeaderParam) []HeaderField {
+// standardHeaders returns the headers of a modern request from a client. For tools/call, headers
+// are the tool's header parameters.
+func (p *params) standardHeaders(v Version, method string, text jsonrpc.Raw, headers []HeaderParam) []HeaderField {
 	fields := []HeaderField{{HeaderProtocolVersion, v.String()}, {HeaderMethod, method}}
-	if name, ok := standardName(method, params); ok {
+	if name, ok := p.standardName(method, text); ok {
 		fields = append(fields, HeaderField{HeaderName, EncodeHeader(name)})
 	}
 	if method == MethodToolsCall {
-		arguments := member(params, "arguments")
 		for i := range headers {
-			if value, ok := headers[i].headerValue(arguments); ok {
+			if value, ok := headers[i].headerValue(p.arguments); ok {
 				fields = append(fields, HeaderField{HeaderParamPrefix + headers[i].Header, EncodeHeader(value)})
 			}
 		}

@@ -43,7 +43,7 @@ func FuzzHeader(f *testing.F) {
 		wire := mcp.EncodeHeader(valid)
 		for _, c := range []byte(wire) {
 			if c != '\t' && (c < 0x20 || c > 0x7e) {
-				t.Fatalf("%q is no header", wire)
+				t.Fatalf("%q is not a valid header", wire)
 			}
 		}
 		if got, err := mcp.DecodeHeader(wire); err != nil || got != valid {
@@ -78,6 +78,15 @@ func TestCheckHeaders(t *testing.T) {
 		{"another method", "Mcp-Method", "tools/list", false},
 		{"another case", "Mcp-Method", "Tools/Call", false},
 		{"no method", "Mcp-Method", "-", false},
+		{"an encoded method", "Mcp-Method", "=?base64?dG9vbHMvY2FsbA==?=", false}, // a proxy that reads the header would not see the method
+		{"an encoded method of another name", "Mcp-Method", "=?base64?dG9vbHMvbGlzdA==?=", false},
+		{"broken base64 as a method", "Mcp-Method", "=?base64?!?=", false},
+		{"a method with more behind it", "Mcp-Method", "tools/call\x00", false},
+		{"a method with a control character", "Mcp-Method", "tools/\x1b[2Jcall", false},
+		{"two methods in one", "Mcp-Method", "tools/list, tools/call", false},
+		{"an encoded version", mcp.HeaderProtocolVersion, "=?base64?MjAyNi0wNy0yOA==?=", true},
+		{"a name with a line break", "Mcp-Name", "=?base64?cmVnaW9uCg==?=", false},
+		{"a name that is not UTF-8", "Mcp-Name", "=?base64?/w==?=", false},
 		{"no name", "Mcp-Name", "-", false},
 		{"another name", "Mcp-Name", "other", false},
 		{"no param", "Mcp-Param-Region", "-", false},
@@ -104,11 +113,12 @@ func TestCheckHeaders(t *testing.T) {
 	}
 	headers := textproto.MIMEHeader{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"region"}, "Mcp-Param-Region": {"us", "us"}}
 	if err := s.CheckHeaders(&jsonrpc.Request{ID: jsonrpc.IntID(1), Method: "tools/call", Params: jsonrpc.Raw(body)}, headers.Values); err == nil {
-		t.Error("a header that comes twice was taken")
+		t.Error("a duplicate header was accepted")
 	}
 }
 
-// A client over HTTP drops tools whose headers are wrong, and knows the headers of the others.
+// TestClientHeaders checks that a client over HTTP drops tools with invalid headers, and stores the
+// headers of the others.
 func TestClientHeaders(t *testing.T) {
 	s := calculator(nil)
 	mcp.AddTool(s, mcp.Tool{Name: "region"}, func(_ context.Context, _ *mcp.Request, in regionIn) (string, error) { return in.Region, nil })

@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// serve runs s on one end of a pipe until the test is over, and returns the other.
+// serve runs s on one end of a pipe until the end of the test, and returns the other end.
 func serve(t testing.TB, s *mcp.Server) jsonrpc.Transport {
 	t.Helper()
 	here, end := inproc.Pipe(nil)
@@ -33,7 +33,7 @@ func serve(t testing.TB, s *mcp.Server) jsonrpc.Transport {
 	return here
 }
 
-// connect makes a client of s that speaks the given versions.
+// connect returns a client of s that supports the given versions.
 func connect(t testing.TB, s *mcp.Server, o mcp.ClientOptions, versions ...mcp.Version) *mcp.Client {
 	t.Helper()
 	if versions != nil {
@@ -47,7 +47,7 @@ func connect(t testing.TB, s *mcp.Server, o mcp.ClientOptions, versions ...mcp.V
 	return c
 }
 
-// each runs f once for every revision.
+// each runs f once for every protocol version.
 func each(t *testing.T, f func(t *testing.T, v mcp.Version)) {
 	for _, v := range mcp.Versions() {
 		t.Run(v.String(), func(t *testing.T) { f(t, v) })
@@ -82,7 +82,7 @@ func calculator(o *mcp.ServerOptions) *mcp.Server {
 	return s
 }
 
-// pipe serves s without judging the messages. The function ends it.
+// pipe serves s without validating the messages. The returned function closes it.
 func pipe(t testing.TB, s *mcp.Server) (jsonrpc.Transport, func()) {
 	here, there := inproc.Pipe(nil)
 	var done sync.WaitGroup
@@ -94,7 +94,7 @@ func pipe(t testing.TB, s *mcp.Server) (jsonrpc.Transport, func()) {
 	}
 }
 
-// pipeTo serves any handler as if it were an MCP server.
+// pipeTo serves any handler like an MCP server.
 func pipeTo(t testing.TB, h jsonrpc.Handler) (jsonrpc.Transport, func()) {
 	here, there := inproc.Pipe(nil)
 	conn := jsonrpc.NewConn(there)
@@ -103,7 +103,7 @@ func pipeTo(t testing.TB, h jsonrpc.Handler) (jsonrpc.Transport, func()) {
 	return here, func() { conn.Close() }
 }
 
-// connectTo makes a client of any handler.
+// connectTo returns a client of any handler.
 func connectTo(t testing.TB, h jsonrpc.Handler, o mcp.ClientOptions) *mcp.Client {
 	t.Helper()
 	here, stop := pipeTo(t, h)

@@ -6,33 +6,38 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// What a carrier that is no connection needs of this package, HTTP above all.
+// This file contains the interface for transports that are not connections, mainly for HTTP.
 //
-// Server side: a modern request goes to an [jsonrpc.Answerer] that [Server.Configure] set up for the Server itself, with
-// [Server.CheckHeaders] in [jsonrpc.Exchange] Check; a legacy one to the Answerer of its session, set up for the [Session] that
-// [Server.NewSession] made, whose Voice is [jsonrpc.PeerOf] the session's own Asker and stream. [Envelope] tells the two eras apart.
+// Server side: the transport passes a modern request to a [jsonrpc.Answerer] that
+// [Server.Configure] set up for the Server itself, with [Server.CheckHeaders] in [jsonrpc.Exchange]
+// Check. It passes a legacy request to the Answerer of its session, set up for the [Session] that
+// [Server.NewSession] returned, whose Voice is [jsonrpc.PeerOf] the session's own Asker and stream.
+// [Envelope] distinguishes the two eras.
 //
-// Client side: the carrier is a [Link], and gives what comes from the server to [Client.Handle], and tells by [Client.Gone]
-// that it has ended. [Client.Headers] says which headers
-// a request needs.
+// Client side: the transport is a [Link]. It passes messages from the server to [Client.Handle],
+// and calls [Client.Gone] when it is closed. [Client.Headers] returns the headers that a request
+// needs.
 
-// A Link carries the calls of one [Client]. A [*jsonrpc.Conn] is one. It is safe for concurrent use.
+// A Link transports the calls of one [Client]. A [*jsonrpc.Conn] is a Link. It is safe for
+// concurrent use.
 type Link interface {
-	// Do sends one item and waits, if it is a call, as [jsonrpc.Conn.Do] does. Params are a [jsonrpc.Raw]. On gets the notifications about
-	// the call: those that the carrier knows to be about it, and those for which [Client.Related] returns its ID.
+	// Do sends one item and, if it is a call, waits for the response, as [jsonrpc.Conn.Do] does.
+	// Params are a [jsonrpc.Raw]. On is called for notifications about the call: those that the
+	// transport assigns to it, and those for which [Client.Related] returns its ID.
 	Do(ctx context.Context, item *jsonrpc.Item) error
 
-	// Close ends the link and all calls on it.
+	// Close closes the link and ends all calls on it.
 	Close() error
 }
 
-// Related tells which call a notification from the server is about. It goes into [jsonrpc.Conn].
+// Related returns the ID of the call that a notification from the server is about. It is meant for
+// [jsonrpc.Conn].
 func Related(req *jsonrpc.Request) (jsonrpc.ID, bool) {
 	var text jsonrpc.Raw
 	if req.Method == NotifyProgress {
-		text = member(req.Params, MetaProgressToken)
+		text = lastMember(req.Params, MetaProgressToken)
 	} else {
-		text = member(member(req.Params, "_meta"), MetaSubscriptionID)
+		text = lastMember(lastMember(req.Params, "_meta"), MetaSubscriptionID)
 	}
 	if text == nil {
 		return jsonrpc.ID{}, false

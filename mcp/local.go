@@ -6,8 +6,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ConnectLocal makes a client of a server in the same process: no transport, no queue, and the server's functions run on the caller's
-// goroutine. [Client.Close] ends it; the server stays.
+// ConnectLocal returns a client of a server in the same process. It uses no transport and no queue:
+// the server's functions run on the caller's goroutine. [Client.Close] closes the client; the
+// server continues.
 func ConnectLocal(ctx context.Context, s *Server, info Implementation, o *ClientOptions) (*Client, error) {
 	c := NewClient(info, o)
 	back := &jsonrpc.Answerer{Handler: c, Mode: Mode, Limits: c.opts.Limits, Report: c.opts.Report}
@@ -16,7 +17,7 @@ func ConnectLocal(ctx context.Context, s *Server, info Implementation, o *Client
 	l.session = s.NewSession(SessionOptions{Voice: jsonrpc.Local(back, nil)})
 	var there jsonrpc.Answerer
 	s.Configure(&there, l.session)
-	there.Cancellation = jsonrpc.Cancellation{} // a caller's context is the handler's
+	there.Cancellation = jsonrpc.Cancellation{} // the handler runs in the caller's context
 	l.peer = jsonrpc.Local(&there, back)
 	if err := c.Open(ctx, l); err != nil {
 		_ = l.Close() // never fails
@@ -25,7 +26,7 @@ func ConnectLocal(ctx context.Context, s *Server, info Implementation, o *Client
 	return c, nil
 }
 
-// localLink carries calls by calling.
+// A localLink transports calls as function calls.
 type localLink struct {
 	peer    jsonrpc.Peer
 	session *Session

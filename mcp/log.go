@@ -9,7 +9,7 @@ import (
 // A Level is the severity of a log message (RFC 5424).
 type Level uint8
 
-// The zero Level means that nobody asked for messages.
+// Log levels. The zero Level means that no messages were requested.
 const (
 	LevelNone Level = iota
 	LevelDebug
@@ -24,7 +24,7 @@ const (
 
 var levelNames = [...]string{"", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// ParseLevel finds a level by its name on the wire, LevelNone for any other text.
+// ParseLevel returns the level with the given name on the wire, or LevelNone for any other text.
 func ParseLevel(name string) Level {
 	for l := LevelDebug; l <= LevelEmergency; l++ {
 		if levelNames[l] == name {
@@ -42,10 +42,10 @@ func (l Level) String() string {
 	return ""
 }
 
-// MarshalText writes the name.
+// MarshalText encodes the name.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText reads a name; an unknown one becomes LevelNone.
+// UnmarshalText decodes a name. An unknown name becomes LevelNone.
 func (l *Level) UnmarshalText(text []byte) error {
 	*l = ParseLevel(string(text))
 	return nil
@@ -65,16 +65,16 @@ type SetLevelParams struct {
 	Meta  Meta  `json:"_meta,omitzero"`
 }
 
-// Progress is how far a request has come: the params of notifications/progress.
+// Progress is the progress of a request: the params of notifications/progress.
 type Progress struct {
 	Token    jsonrpc.ID `json:"progressToken"`
 	Progress float64    `json:"progress"`
 	Total    float64    `json:"total,omitzero"`
-	Message  string     `json:"message,omitzero"` // from 2025-03-26
+	Message  string     `json:"message,omitzero"` // since 2025-03-26
 	Meta     Meta       `json:"_meta,omitzero"`
 }
 
-// A Filter says what a client wants to hear of: the notifications of subscriptions/listen.
+// A Filter selects the notifications that a client receives through subscriptions/listen.
 type Filter struct {
 	ToolsListChanged      bool     `json:"toolsListChanged,omitzero"`
 	PromptsListChanged    bool     `json:"promptsListChanged,omitzero"`
@@ -83,7 +83,7 @@ type Filter struct {
 	TaskIDs               []string `json:"taskIds,omitzero"`               // of the tasks extension
 }
 
-// wants reports whether a notification is one of those that were asked for. uri and task are what it is about.
+// wants reports whether the filter selects a notification. uri and task identify what it is about.
 func (f *Filter) wants(method, uri string, task *Task) bool {
 	switch method {
 	case NotifyToolsChanged:

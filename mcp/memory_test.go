@@ -9,7 +9,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// Ten thousand sessions cost little, and nothing once they are closed.
+// TestSessionsLeaveNothing checks that ten thousand sessions use little memory, and none once they
+// are closed.
 func TestSessionsLeaveNothing(t *testing.T) {
 	const many = 10_000
 	s := calculator(nil)

@@ -21,10 +21,10 @@ const (
 	MetaBaggage            = "baggage"
 )
 
-// Meta is what stands in _meta: members that both sides may add, each with its JSON text.
+// Meta contains the members of _meta, each with its JSON text. Both sides may add members.
 type Meta map[string]jsonrpc.Raw
 
-// With returns a copy in which key has the JSON text of v. It panics if v has none.
+// With returns a copy in which key has the JSON text of v. It panics if v cannot be encoded.
 func (m Meta) With(key string, v any) Meta {
 	c := make(Meta, len(m)+1)
 	maps.Copy(c, m)
@@ -32,31 +32,32 @@ func (m Meta) With(key string, v any) Meta {
 	return c
 }
 
-// Get decodes the member into v and reports whether there is one that fits.
+// Get decodes a member into v. It reports whether the member exists and fits v.
 func (m Meta) Get(key string, v any) bool {
 	raw, ok := m[key]
 	return ok && raw.Decode(v) == nil
 }
 
-// An Implementation is how a program presents itself. It is for display only: nothing proves it.
+// An Implementation describes a client or server program. It is for display only and is not
+// authenticated.
 type Implementation struct {
 	Name        string `json:"name"`
-	Title       string `json:"title,omitzero"` // from 2025-06-18
+	Title       string `json:"title,omitzero"` // since 2025-06-18
 	Version     string `json:"version"`
-	Description string `json:"description,omitzero"` // from 2025-11-25
-	WebsiteURL  string `json:"websiteUrl,omitzero"`  // from 2025-11-25
-	Icons       []Icon `json:"icons,omitzero"`       // from 2025-11-25
+	Description string `json:"description,omitzero"` // since 2025-11-25
+	WebsiteURL  string `json:"websiteUrl,omitzero"`  // since 2025-11-25
+	Icons       []Icon `json:"icons,omitzero"`       // since 2025-11-25
 }
 
-// An Icon is a picture for a user interface, from 2025-11-25.
+// An Icon is an image for a user interface, since 2025-11-25.
 type Icon struct {
 	Src      string   `json:"src"` // https: or data:
 	MIMEType string   `json:"mimeType,omitzero"`
 	Sizes    []string `json:"sizes,omitzero"` // such as "48x48", or "any"
-	Theme    string   `json:"theme,omitzero"` // "light", "dark" or none
+	Theme    string   `json:"theme,omitzero"` // "light", "dark" or empty
 }
 
-// A Role says who speaks.
+// A Role is the author of a message.
 type Role string
 
 // The two roles of a conversation with a model.
@@ -65,9 +66,9 @@ const (
 	RoleAssistant Role = "assistant"
 )
 
-// Annotations are hints for whoever shows or chooses content.
+// Annotations are hints for the display and the selection of content.
 type Annotations struct {
 	Audience     []Role   `json:"audience,omitzero"`
 	Priority     *float64 `json:"priority,omitzero"`     // 0 to 1
-	LastModified string   `json:"lastModified,omitzero"` // RFC 3339; from 2025-06-18
+	LastModified string   `json:"lastModified,omitzero"` // RFC 3339; since 2025-06-18
 }

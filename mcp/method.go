@@ -2,7 +2,8 @@ package mcp
 
 import "github.com/da1ed7bb/parley/jsonrpc"
 
-// The methods, as they are on the wire. The comment says who calls, and which revisions have it when not all do.
+// Method names on the wire. The comments name the side that calls them, and the versions if not all
+// have the method.
 const (
 	MethodInitialize = "initialize"      // client; legacy
 	MethodPing       = "ping"            // both; legacy
@@ -21,9 +22,10 @@ const (
 	MethodSetLevel              = "logging/setLevel"         // client; legacy
 	MethodListen                = "subscriptions/listen"     // client; modern
 
-	MethodRootsList     = "roots/list"             // server; in the modern era a question in an answer
+	// server; in the modern era a question in a result
+	MethodRootsList     = "roots/list"
 	MethodCreateMessage = "sampling/createMessage" // server; likewise
-	MethodElicit        = "elicitation/create"     // server, from 2025-06-18; likewise
+	MethodElicit        = "elicitation/create"     // server, since 2025-06-18; likewise
 
 	MethodTasksGet    = "tasks/get"    // 2025-11-25 and the tasks extension
 	MethodTasksCancel = "tasks/cancel" // 2025-11-25 and the tasks extension
@@ -36,7 +38,7 @@ const (
 	MethodDirectoryRead = "resources/directory/read" // the skills extension
 )
 
-// The notifications.
+// Notification names on the wire.
 const (
 	NotifyInitialized         = "notifications/initialized"          // client; legacy
 	NotifyCancelled           = "notifications/cancelled"            // both
@@ -45,20 +47,21 @@ const (
 	NotifyToolsChanged        = "notifications/tools/list_changed"   // server
 	NotifyPromptsChanged      = "notifications/prompts/list_changed" // server
 	NotifyResourcesChanged    = "notifications/resources/list_changed"
-	NotifyResourceUpdated     = "notifications/resources/updated"          // server
-	NotifyRootsChanged        = "notifications/roots/list_changed"         // client; legacy
-	NotifyElicitationComplete = "notifications/elicitation/complete"       // server; 2025-11-25
-	NotifyTaskStatus          = "notifications/tasks/status"               // both; 2025-11-25
-	NotifyTask                = "notifications/tasks"                      // server; the tasks extension
-	NotifyAcknowledged        = "notifications/subscriptions/acknowledged" // server; modern
+	NotifyResourceUpdated     = "notifications/resources/updated"    // server
+	NotifyRootsChanged        = "notifications/roots/list_changed"   // client; legacy
+	NotifyElicitationComplete = "notifications/elicitation/complete" // server; 2025-11-25
+	NotifyTaskStatus          = "notifications/tasks/status"         // both; 2025-11-25
+	// server; the tasks extension
+	NotifyTask         = "notifications/tasks"
+	NotifyAcknowledged = "notifications/subscriptions/acknowledged" // server; modern
 )
 
-// Cancellation is how MCP says that a caller stopped waiting: a cancelled request is not answered
-// (MCP 2026-07-28, Base Protocol, Cancellation).
+// Cancellation describes how an MCP caller cancels a request: with a notification, and without a
+// response to the cancelled request (MCP 2026-07-28, Base Protocol, Cancellation).
 var Cancellation = jsonrpc.Cancellation{Method: NotifyCancelled, Member: "requestId", Silent: true}
 
-// Mode tells the engine what it may assume of a method that a server or a client answers. It goes into [jsonrpc.Answerer]. What a person
-// answers has no deadline.
+// Mode returns the mode of a method that a server or a client handles. It is meant for
+// [jsonrpc.Answerer]. Requests that a person answers have no deadline.
 func Mode(method string) jsonrpc.Mode {
 	switch method {
 	case MethodPing:
@@ -73,10 +76,12 @@ func Mode(method string) jsonrpc.Mode {
 	return 0
 }
 
-// Open tells which calls of a client have no deadline of their own. It goes into [jsonrpc.Conn] and [jsonrpc.Asker].
+// Open reports whether a client's call has no deadline of its own. It is meant for [jsonrpc.Conn]
+// and [jsonrpc.Asker].
 func Open(method string) bool { return method == MethodListen || method == MethodTasksResult }
 
-// OpenForServer tells which questions of a server have no deadline of their own: those that a person answers.
+// OpenForServer reports whether a server's request has no deadline of its own: this applies to
+// requests that a person answers.
 func OpenForServer(method string) bool {
 	return method == MethodElicit || method == MethodCreateMessage
 }

@@ -54,7 +54,8 @@ func TestNeedURL(t *testing.T) {
 				}
 				return
 			}
-			// The user has agreed to go there, and the server wants to see the money: the call is made again until then.
+			// The user has agreed to visit the URL, and the server waits for the payment: the call
+			// is repeated until then.
 			result := make(chan string, 1)
 			go func() {
 				got, err := c.CallTool(t.Context(), "pay", nil, nil)
@@ -93,7 +94,7 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// No notification about a call is lost, however fast they come.
+// TestNoProgressIsLost checks that no notification about a call is lost, also if they are fast.
 func TestNoProgressIsLost(t *testing.T) {
 	const many = 20_000
 	each(t, func(t *testing.T, v mcp.Version) {
@@ -140,7 +141,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 }
 
 func TestClientChecksResults(t *testing.T) {
-	// A server that lies, by hand: its own would not let this out.
+	// A server that sends a result outside its schema, written by hand: a Server would not send it.
 	liar := jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {
 		switch req.Method {
 		case mcp.MethodInitialize:
@@ -161,7 +162,48 @@ func TestClientChecksResults(t *testing.T) {
 	}
 }
 
-// Old servers answer a question from the future in many ways; none keeps a client from the handshake.
+// TestResultsOutliveTheirText checks that ParseJSON retains nothing of its argument, which belongs
+// to a buffer of the connection.
+func TestResultsOutliveTheirText(t *testing.T) {
+	text := []byte(`{"content":[{"type":"text","text":"plain"},{"type":"text","text":"more","_meta":{"m":1}}],"structuredContent":{"a":[1,"b"]},"_meta":{"k":{"v":2}}}`)
+	var r mcp.ToolResult
+	must(t, r.ParseJSON(text))
+	for i := range text {
+		text[i] = 'X'
+	}
+	if string(r.Structured) != `{"a":[1,"b"]}` || r.Content[0].Text != "plain" || r.Content[1].Text != "more" ||
+		string(r.Content[1].Meta["m"]) != "1" || string(r.Meta["k"]) != `{"v":2}` {
+		t.Errorf("after the buffer was reused: %s, %+v, %s", r.Structured, r.Content, r.Meta["k"])
+	}
+}
+
+// TestHostileOutputSchema checks that validation with an extremely expensive output schema ends
+// with the context of the call, and by its own limit.
+func TestHostileOutputSchema(t *testing.T) {
+	const schema = `{"type":"object","$ref":"#/$defs/n","$defs":{"n":{"properties":{"a":{"allOf":[{"$ref":"#/$defs/n"},{"$ref":"#/$defs/n"}]}}}}}`
+	value := strings.Repeat(`{"a":`, 200) + "{}" + strings.Repeat("}", 200)
+	liar := jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {
+		switch req.Method {
+		case mcp.MethodInitialize:
+			return jsonrpc.Raw(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"l","version":"1"}}`), nil
+		case mcp.MethodToolsList:
+			return jsonrpc.Raw(`{"tools":[{"name":"t","inputSchema":{"type":"object"},"outputSchema":` + schema + `}]}`), nil
+		case mcp.MethodToolsCall:
+			return jsonrpc.Raw(`{"content":[],"structuredContent":` + value + `}`), nil
+		}
+		return nil, jsonrpc.ErrMethodNotFound
+	})
+	c := connectTo(t, liar, mcp.ClientOptions{CheckResults: true})
+	for _, err := range c.Tools(t.Context()) {
+		must(t, err)
+	}
+	if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, mcp.ErrResultSchema) || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestProbeOfOldServers checks that old servers, which respond to the modern request in many ways,
+// always get a handshake.
 func TestProbeOfOldServers(t *testing.T) {
 	for _, answer := range []error{
 		jsonrpc.ErrMethodNotFound, jsonrpc.ErrInvalidParams, jsonrpc.ErrInvalidRequest, jsonrpc.NewError(-32002, "not initialized"), jsonrpc.NewError(0, "what?"),
@@ -201,7 +243,8 @@ func TestProbeOfOldServers(t *testing.T) {
 	}
 }
 
-// A handshake is not cancelled: whoever gives up hangs up.
+// TestHandshakeIsNotCancelled checks that a handshake is not cancelled on the wire: the client
+// closes the connection instead.
 func TestHandshakeIsNotCancelled(t *testing.T) {
 	asked := make(chan struct{})
 	var heard []string
@@ -214,7 +257,7 @@ func TestHandshakeIsNotCancelled(t *testing.T) {
 	})
 	here, there := inproc.Pipe(nil)
 	conn := jsonrpc.NewConn(there)
-	conn.Handler = stuck // and without a cancellation, so that one would be heard
+	conn.Handler = stuck // without Cancellation, so that a cancellation would be detected
 	conn.Start(context.WithoutCancel(t.Context()))
 	stop := func() { conn.Close() }
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,9 +9,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Changes are told to legacy sessions by plain notifications, and to modern clients on the streams of their listen requests. Each
-// receiver has a queue of its own, so that a slow one holds up nobody. In a queue, what says the same twice is said once: both
-// messages mean "look again".
+// Legacy sessions receive changes as plain notifications, modern clients on the streams of their
+// listen requests. Each receiver has its own queue, so that a slow one does not delay the others. A
+// queue does not contain duplicates: each of them would mean "look again".
 
 // A note is one message about a change.
 type note struct {
@@ -21,7 +21,8 @@ type note struct {
 	other  any    // params of another message
 }
 
-// paramsFor returns the params of the message on a subscription; the zero id is for none.
+// paramsFor returns the params of the message for a subscription. The zero ID means no
+// subscription.
 func (m note) paramsFor(subscription jsonrpc.ID) any {
 	dst := []byte{'{'}
 	if !subscription.IsZero() {
@@ -31,7 +32,7 @@ func (m note) paramsFor(subscription jsonrpc.ID) any {
 	var body jsonrpc.Raw
 	switch {
 	case m.uri != "":
-		body = jsonrpc.Raw(append(appendString([]byte(`{"uri":`), m.uri), '}'))
+		body = jsonrpc.Raw(append(jsonrpc.AppendString([]byte(`{"uri":`), m.uri), '}'))
 	case m.task != nil && m.method == NotifyTask:
 		body = mustEncode(m.task.ext(true))
 	case m.task != nil:
@@ -51,25 +52,26 @@ func (m note) paramsFor(subscription jsonrpc.ID) any {
 	return jsonrpc.Raw(append(dst, '}'))
 }
 
-// same reports whether one of two queued messages is enough.
+// same reports whether two queued messages are duplicates.
 func (m note) same(o note) bool {
 	return m.method == o.method && m.uri == o.uri && m.task == nil && o.task == nil && m.other == nil && o.other == nil
 }
 
-// maxNotes bounds a queue. When it is full the oldest message about a task goes, whose state can be asked for; all others are
-// distinct changes of lists and subscribed resources, of which there cannot be more than that.
+// maxNotes is the maximum length of a queue. If the queue is full, the oldest message about a task
+// is dropped, because the client can request the task's state. All other messages are distinct
+// changes of lists and subscribed resources, of which there cannot be more than this.
 const maxNotes = maxSubscriptions + 24
 
-// A noteQueue holds what waits to be sent to one receiver.
+// A noteQueue contains the messages that wait to be sent to one receiver.
 type noteQueue struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	waiting []note
 	pumping bool
 	closed  bool
 	wake    chan struct{} // for a receiver that waits itself; nil for one that is pumped
 }
 
-// push adds a message, and reports whether somebody has to start sending.
+// push adds a message, and reports whether the caller must start sending.
 func (q *noteQueue) push(m note) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,7 +95,7 @@ func (q *noteQueue) push(m note) bool {
 	return start
 }
 
-// take removes the oldest message. When there is none, whoever sends must stop.
+// take removes the oldest message. If the queue is empty, the sender must stop.
 func (q *noteQueue) take() (note, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,15 +114,17 @@ func (q *noteQueue) close() {
 	q.mu.Unlock()
 }
 
-// A listener is one subscriptions/listen that runs.
+// A listener is a running subscriptions/listen.
 type listener struct {
 	filter Filter
-	owner  string // whose tasks it may hear of
-	queue  noteQueue
+	owner  string // the owner of the tasks that it may observe
+	// the principal that sent the request
+	principal string
+	queue     noteQueue
 }
 
-// tell hands a change to all who want to know.
-func (s *Server) tell(m note) {
+// notify queues a change for all sessions and listeners that subscribed to it.
+func (s *Server) notify(m note) {
 	s.mu.Lock()
 	var sessions []*Session
 	for n := range s.sessions {
@@ -134,12 +138,13 @@ func (s *Server) tell(m note) {
 	s.mu.Unlock()
 	for _, n := range sessions {
 		if m.method != NotifyResourceUpdated || n.subscribed(m.uri) {
-			n.tell(m)
+			n.notify(m)
 		}
 	}
 }
 
-// gone is the error of a handler whose caller is gone: nobody reads it, and it is no news for the log.
+// gone returns the error of a handler whose caller has gone: it is neither sent nor logged as a
+// problem.
 func gone(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.Canceled) || errors.Is(cause, jsonrpc.ErrClosed) {
@@ -148,19 +153,19 @@ func gone(ctx context.Context) error {
 	return cause
 }
 
-// ResourceUpdated tells those who subscribed to a resource that it holds something else now.
-func (s *Server) ResourceUpdated(uri string) { s.tell(note{method: NotifyResourceUpdated, uri: uri}) }
+// ResourceUpdated notifies the subscribers of a resource that its contents have changed.
+func (s *Server) ResourceUpdated(uri string) { s.notify(note{method: NotifyResourceUpdated, uri: uri}) }
 
-// listen answers subscriptions/listen: it stays until the client, the connection or the server ends it
-// (MCP 2026-07-28, Subscriptions).
+// listen handles subscriptions/listen. It runs until the client, the connection or the server ends
+// it (MCP 2026-07-28, Subscriptions).
 func (s *Server) listen(ctx context.Context, r *Request) (any, error) {
 	if r.rpc.IsNotification() {
 		return nil, nil
 	}
-	filter := member(r.rpc.Params, "notifications")
-	l := &listener{owner: r.owner(ctx), queue: noteQueue{wake: make(chan struct{}, 1)}}
+	filter := lastMember(r.rpc.Params, "notifications")
+	l := &listener{owner: r.owner(ctx), principal: s.principal(ctx), queue: noteQueue{wake: make(chan struct{}, 1)}}
 	if !isObject(filter) || filter.Decode(&l.filter) != nil {
-		return nil, invalidParams("notifications is an object of what to listen to")
+		return nil, invalidParams("notifications must be an object with the subscriptions")
 	}
 	if len(l.filter.ResourceSubscriptions)+len(l.filter.TaskIDs) > maxSubscriptions {
 		return nil, invalidParams("too many subscriptions")
@@ -168,9 +173,12 @@ func (s *Server) listen(ctx context.Context, r *Request) (any, error) {
 	if l.filter.TaskIDs != nil && !hasExtension(r.capabilities, ExtensionTasks) {
 		return nil, needsExtension(ExtensionTasks)
 	}
-	l.filter.TaskIDs = slices.DeleteFunc(l.filter.TaskIDs, func(id string) bool { return !s.tasks.knows(l.owner, id) })
+	if s.opts.Source != nil {
+		defer s.subscribeSource(ctx, r, l)()
+	}
+	l.filter.TaskIDs = slices.DeleteFunc(l.filter.TaskIDs, func(id string) bool { return !s.tasks.contains(l.owner, id) })
 
-	// Changes are queued from before the acknowledgement on, so that none falls between the two.
+	// Changes are queued from before the acknowledgement, so that none is lost in between.
 	s.mu.Lock()
 	s.listeners[l] = struct{}{}
 	s.mu.Unlock()
@@ -194,7 +202,7 @@ func (s *Server) listen(ctx context.Context, r *Request) (any, error) {
 		case <-l.queue.wake:
 		case <-ctx.Done():
 			return nil, gone(ctx)
-		case <-r.over: // the client is gone, or at least has no more to say
+		case <-r.over: // the client is gone, or has closed its sending direction
 			return s.listenEnded(id), nil
 		case <-s.stopping:
 			return s.listenEnded(id), nil
@@ -202,7 +210,7 @@ func (s *Server) listen(ctx context.Context, r *Request) (any, error) {
 	}
 }
 
-// listenEnded is the result that ends a subscription.
+// listenEnded returns the result that ends a subscription.
 func (s *Server) listenEnded(id jsonrpc.ID) jsonrpc.Raw {
 	out := append([]byte(completePrefix+`,"_meta":{"`+MetaSubscriptionID+`":`), id.String()...)
 	out = append(append(out, `,"`+MetaServerInfo+`":`...), mustEncode(s.info)...)

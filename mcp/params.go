@@ -6,18 +6,19 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// params are the members that the methods of a server look at, each as the bytes that came; nil when absent.
+// params are the members that the methods of a server use, each as raw JSON, or nil if absent.
 type params struct {
 	meta, name, uri, arguments, cursor, task jsonrpc.Raw
 	inputResponses, requestState             jsonrpc.Raw
 
-	// Of _meta.
+	// members of _meta
 	version, capabilities, clientInfo, logLevel, progressToken jsonrpc.Raw
 
-	twice bool // a member came more than once, so that others may read another one
+	twice bool // a member is duplicated, so that another parser may read a different value
+	more  bool // there are members with other names
 }
 
-// set keeps a member.
+// set stores a member.
 func (p *params) set(place *jsonrpc.Raw, value jsonrpc.Raw) {
 	p.twice = p.twice || *place != nil
 	*place = value
@@ -25,7 +26,7 @@ func (p *params) set(place *jsonrpc.Raw, value jsonrpc.Raw) {
 
 // read finds the members in one pass.
 func (p *params) read(text jsonrpc.Raw) {
-	members(text, func(name []byte, value jsonrpc.Raw) {
+	for name, value := range text.Members() {
 		switch string(name) {
 		case "_meta":
 			p.set(&p.meta, value)
@@ -44,20 +45,44 @@ func (p *params) read(text jsonrpc.Raw) {
 			p.set(&p.inputResponses, value)
 		case "requestState":
 			p.set(&p.requestState, value)
+		default:
+			p.more = true
 		}
-	})
+	}
+}
+
+// fixed returns the members that are the same in all rounds of a call. text is what p was read
+// from; it is read again only if it has members with other names.
+func (p *params) fixed(text jsonrpc.Raw) map[string]jsonrpc.Raw {
+	all := map[string]jsonrpc.Raw{}
+	if p.more {
+		for name, value := range text.Members() {
+			all[string(name)] = value
+		}
+		for _, changing := range []string{"_meta", "inputResponses", "requestState"} {
+			delete(all, changing)
+		}
+		return all
+	}
+	for name, value := range map[string]jsonrpc.Raw{"name": p.name, "uri": p.uri, "arguments": p.arguments, "cursor": p.cursor,
+		"task": p.task} {
+		if value != nil {
+			all[name] = value
+		}
+	}
+	return all
 }
 
 const reservedMeta = "io.modelcontextprotocol/"
 
 func (p *params) readMeta(text jsonrpc.Raw) {
-	members(text, func(name []byte, value jsonrpc.Raw) {
+	for name, value := range text.Members() {
 		if string(name) == MetaProgressToken {
 			p.set(&p.progressToken, value)
-			return
+			continue
 		}
 		if len(name) <= len(reservedMeta) || string(name[:len(reservedMeta)]) != reservedMeta {
-			return
+			continue
 		}
 		switch string(name[len(reservedMeta):]) {
 		case "protocolVersion":
@@ -69,14 +94,15 @@ func (p *params) readMeta(text jsonrpc.Raw) {
 		case "logLevel":
 			p.set(&p.logLevel, value)
 		}
-	})
+	}
 }
 
-// modern reports whether the request describes itself, as those of the modern era do.
+// modern reports whether the request has the envelope of the modern era.
 func (p *params) modern() bool { return p.version != nil || p.capabilities != nil }
 
-// Envelope returns the version that a request of the modern era names in its _meta, and whether it has the envelope of that
-// era at all. HTTP compares the version with the header before anything else.
+// Envelope returns the version in the _meta of a modern request, and whether the request has a
+// modern envelope at all. An HTTP transport compares the version with the header before anything
+// else.
 func Envelope(req *jsonrpc.Request) (version string, ok bool) {
 	var p params
 	p.read(req.Params)
@@ -84,7 +110,7 @@ func Envelope(req *jsonrpc.Request) (version string, ok bool) {
 	return version, p.modern()
 }
 
-// isProgressToken reports whether the checked value is a string or an integer.
+// isProgressToken reports whether text is a string or an integer. text must be valid JSON or empty.
 func isProgressToken(text jsonrpc.Raw) bool {
 	if len(text) == 0 {
 		return false
@@ -98,7 +124,8 @@ func isProgressToken(text jsonrpc.Raw) bool {
 	return false
 }
 
-// isFractional reports whether an id is a number that is no integer, which MCP does not have (MCP 2026-07-28, Base Protocol).
+// isFractional reports whether an ID is a number but not an integer, which MCP does not allow (MCP
+// 2026-07-28, Base Protocol).
 func isFractional(id jsonrpc.ID) bool {
 	if _, ok := id.Int(); ok {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A PromptFunc fills in a prompt: all required arguments are there, and none that the prompt does not have. A *jsonrpc.Error goes out as it is, any
-// other error stays here.
+// A PromptFunc fills in a prompt. All required arguments are present, and arguments may contain
+// others. A *jsonrpc.Error is sent unchanged; any other error is logged and not sent.
 type PromptFunc func(ctx context.Context, r *Request, arguments map[string]string) (*GetPromptResult, error)
 
 type prompt struct {
@@ -18,12 +18,13 @@ type prompt struct {
 	complete map[string]CompleteFunc
 }
 
-// UserText makes a prompt's message in which the user says something.
+// UserText returns a prompt message of the user.
 func UserText(text string) PromptMessage {
 	return PromptMessage{Role: RoleUser, Content: Text(text)}
 }
 
-// AddPrompt offers a prompt, with completions for its arguments if there are any. It replaces one of the same name.
+// AddPrompt adds a prompt, with optional completions for its arguments. It replaces a prompt of the
+// same name.
 func (s *Server) AddPrompt(p Prompt, f PromptFunc, complete map[string]CompleteFunc) error {
 	if p.Name == "" || f == nil {
 		return fmt.Errorf("mcp: prompt %q needs a name and a function", p.Name)
@@ -31,7 +32,7 @@ func (s *Server) AddPrompt(p Prompt, f PromptFunc, complete map[string]CompleteF
 	seen := map[string]bool{}
 	for _, a := range p.Arguments {
 		if a.Name == "" || seen[a.Name] {
-			return fmt.Errorf("mcp: prompt %q: argument %q has no name of its own", p.Name, a.Name)
+			return fmt.Errorf("mcp: prompt %q: argument %q is unnamed or duplicated", p.Name, a.Name)
 		}
 		seen[a.Name] = true
 	}
@@ -49,14 +50,14 @@ func (s *Server) AddPrompt(p Prompt, f PromptFunc, complete map[string]CompleteF
 		}
 		return mustEncode(c)
 	})
-	s.tell(note{method: NotifyPromptsChanged})
+	s.notify(note{method: NotifyPromptsChanged})
 	return nil
 }
 
-// RemovePrompts takes prompts away.
+// RemovePrompts removes prompts.
 func (s *Server) RemovePrompts(names ...string) {
 	if s.prompts.remove(names...) {
-		s.tell(note{method: NotifyPromptsChanged})
+		s.notify(note{method: NotifyPromptsChanged})
 	}
 }
 
@@ -67,11 +68,11 @@ func (s *Server) listPrompts(ctx context.Context, r *Request) (any, error) {
 	return asBody(listPage("prompts", r.p.cursor, s.opts.PageSize, r.version, s.visible(ctx, r), &s.prompts))
 }
 
-// getPrompt answers prompts/get.
+// getPrompt handles prompts/get.
 func (s *Server) getPrompt(ctx context.Context, r *Request) (any, error) {
 	name, ok := textOf(r.p.name)
 	if !ok {
-		return nil, invalidParams("name is a string")
+		return nil, invalidParams("name must be a string")
 	}
 	p, found := s.prompts.get(name)
 	if !found || s.opts.Visible != nil && !s.opts.Visible(ctx, r, name) {
@@ -80,7 +81,7 @@ func (s *Server) getPrompt(ctx context.Context, r *Request) (any, error) {
 	args := map[string]string{}
 	if r.p.arguments != nil && !isNull(r.p.arguments) {
 		if err := r.p.arguments.Decode(&args); err != nil {
-			return nil, invalidParams("arguments is an object of strings")
+			return nil, invalidParams("arguments must be an object of strings")
 		}
 	}
 	for _, a := range p.Arguments {
@@ -107,7 +108,7 @@ func (s *Server) getPrompt(ctx context.Context, r *Request) (any, error) {
 	return result, nil
 }
 
-// completes reports whether anything has completions.
+// completes reports whether the server has any completions.
 func (s *Server) completes() bool {
 	if s.opts.Complete != nil {
 		return true
@@ -125,14 +126,21 @@ func (s *Server) completes() bool {
 	return false
 }
 
-// maxCompletions is how many values one answer may have (MCP 2026-07-28, Completion).
+// maxCompletions is the maximum number of values in one response (MCP 2026-07-28, Completion).
 const maxCompletions = 100
 
-// completeArgument answers completion/complete.
+// completeArgument handles completion/complete.
 func (s *Server) completeArgument(ctx context.Context, r *Request) (any, error) {
 	var in CompleteParams
 	if err := r.rpc.Params.Decode(&in); err != nil {
 		return nil, invalidParams("completion/complete needs ref and argument")
+	}
+	argument := lastMember(r.rpc.Params, "argument")
+	if _, ok := textOf(lastMember(argument, "name")); !ok {
+		return nil, invalidParams("argument needs a name")
+	}
+	if _, ok := textOf(lastMember(argument, "value")); !ok {
+		return nil, invalidParams("argument needs a value")
 	}
 	var funcs map[string]CompleteFunc
 	known := false
@@ -148,7 +156,7 @@ func (s *Server) completeArgument(ctx context.Context, r *Request) (any, error) 
 			known = true
 		}
 	default:
-		return nil, invalidParams("ref/type is ref/prompt or ref/resource")
+		return nil, invalidParams("ref/type must be ref/prompt or ref/resource")
 	}
 	var done *Completion
 	var err error
@@ -179,7 +187,8 @@ func (s *Server) completeArgument(ctx context.Context, r *Request) (any, error) 
 	return &CompleteResult{Completion: c}, nil
 }
 
-// CompleteFrom makes a CompleteFunc of a fixed list: the values that begin with what was typed, in any case.
+// CompleteFrom returns a CompleteFunc for a fixed list: it returns the values that begin with the
+// typed text, ignoring case.
 func CompleteFrom(values ...string) CompleteFunc {
 	return func(_ context.Context, _ *Request, typed string, _ map[string]string) (*Completion, error) {
 		var c Completion

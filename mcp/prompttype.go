@@ -1,19 +1,19 @@
 package mcp
 
-// A Prompt is a text, or a conversation, that a user may start from.
+// A Prompt is a text or a conversation that a user may start from.
 type Prompt struct {
 	Name        string           `json:"name"`
-	Title       string           `json:"title,omitzero"` // from 2025-06-18
+	Title       string           `json:"title,omitzero"` // since 2025-06-18
 	Description string           `json:"description,omitzero"`
 	Arguments   []PromptArgument `json:"arguments,omitzero"`
-	Icons       []Icon           `json:"icons,omitzero"` // from 2025-11-25
+	Icons       []Icon           `json:"icons,omitzero"` // since 2025-11-25
 	Meta        Meta             `json:"_meta,omitzero"`
 }
 
-// A PromptArgument is one argument of a prompt; all are strings.
+// A PromptArgument is one argument of a prompt. All arguments are strings.
 type PromptArgument struct {
 	Name        string `json:"name"`
-	Title       string `json:"title,omitzero"` // from 2025-06-18
+	Title       string `json:"title,omitzero"` // since 2025-06-18
 	Description string `json:"description,omitzero"`
 	Required    bool   `json:"required,omitzero"`
 }
@@ -52,7 +52,7 @@ const (
 	RefResource = "ref/resource"
 )
 
-// A Reference names what is being filled in: a prompt by name, or a resource template by URI.
+// A Reference identifies what is being completed: a prompt by name, or a resource template by URI.
 type Reference struct {
 	Type  string `json:"type"` // RefPrompt or RefResource
 	Name  string `json:"name,omitzero"`
@@ -64,28 +64,28 @@ type Reference struct {
 type CompleteParams struct {
 	Ref      Reference        `json:"ref"`
 	Argument CompleteArgument `json:"argument"`
-	Context  *CompleteContext `json:"context,omitzero"` // from 2025-06-18
+	Context  *CompleteContext `json:"context,omitzero"` // since 2025-06-18
 	Meta     Meta             `json:"_meta,omitzero"`
 }
 
-// CompleteArgument is the argument being typed, and how far.
+// CompleteArgument is the argument being typed, with its text so far.
 type CompleteArgument struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// CompleteContext holds the arguments that are filled in already.
+// CompleteContext contains the arguments that are already filled in.
 type CompleteContext struct {
 	Arguments map[string]string `json:"arguments,omitzero"`
 }
 
-// CompleteResult is the answer to completion/complete.
+// CompleteResult is the result of completion/complete.
 type CompleteResult struct {
 	Completion Completion `json:"completion"`
 	Meta       Meta       `json:"_meta,omitzero"`
 }
 
-// A Completion is up to 100 proposals.
+// A Completion contains up to 100 proposed values.
 type Completion struct {
 	Values  []string `json:"values"`
 	Total   *int     `json:"total,omitzero"`

@@ -10,16 +10,16 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A registry holds things by name, in the order in which they were added. To add one costs the same however many there
-// are; the list for readers is made when somebody lists.
+// A registry stores values by name, in the order in which they were added. Adding one takes
+// constant time; the sorted list is built when it is needed.
 type registry[T any] struct {
-	mu     sync.RWMutex // guards what follows
+	mu     sync.RWMutex // guards the fields below
 	byName map[string]*entry[T]
 	last   uint64
 	sorted atomic.Pointer[[]*entry[T]] // by seq; nil after a change. Stored with mu held
 }
 
-// An entry is one thing, with its text for each version, made when it is first needed.
+// An entry is one value, with its JSON text for each version, built when it is first needed.
 type entry[T any] struct {
 	name  string
 	seq   uint64
@@ -28,7 +28,7 @@ type entry[T any] struct {
 	made  [V20260728 + 1]atomic.Pointer[jsonrpc.Raw]
 }
 
-// textFor returns the text of the entry for a peer of v.
+// textFor returns the text of the entry for a peer of version v.
 func (e *entry[T]) textFor(v Version) jsonrpc.Raw {
 	if made := e.made[v].Load(); made != nil {
 		return *made
@@ -38,7 +38,7 @@ func (e *entry[T]) textFor(v Version) jsonrpc.Raw {
 	return text
 }
 
-// put adds an entry, or replaces the one of its name in its place.
+// put adds an entry. An entry of the same name is replaced and its position retained.
 func (g *registry[T]) put(name string, value T, text func(Version) jsonrpc.Raw) {
 	e := &entry[T]{name: name, value: value, text: text}
 	g.mu.Lock()
@@ -56,7 +56,7 @@ func (g *registry[T]) put(name string, value T, text func(Version) jsonrpc.Raw) 
 	g.sorted.Store(nil)
 }
 
-// remove takes the named entries out, and reports whether any was there.
+// remove removes the named entries, and reports whether there were any.
 func (g *registry[T]) remove(names ...string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,7 +73,7 @@ func (g *registry[T]) remove(names ...string) bool {
 	return found
 }
 
-// find is get for a name that is still in the buffer it came in.
+// find is like get, for a name in a borrowed buffer.
 func (g *registry[T]) find(name []byte) (T, bool) {
 	g.mu.RLock()
 	e := g.byName[string(name)]
@@ -101,7 +101,7 @@ func (g *registry[T]) len() int {
 	return len(g.byName)
 }
 
-// list returns all entries, oldest first. The slice is not to be changed.
+// list returns all entries, oldest first. The slice must not be changed.
 func (g *registry[T]) list() []*entry[T] {
 	if l := g.sorted.Load(); l != nil {
 		return *l
@@ -126,12 +126,12 @@ func (g *registry[T]) list() []*entry[T] {
 type page struct {
 	member string
 	items  []jsonrpc.Raw
-	next   string // "" at the end
+	next   string // "" on the last page
 }
 
-// AppendJSON writes the page as a result.
+// AppendJSON appends the page as a result to dst.
 func (p *page) AppendJSON(dst []byte) ([]byte, error) {
-	dst = append(appendString(append(dst, '{'), p.member), ':', '[')
+	dst = append(jsonrpc.AppendString(append(dst, '{'), p.member), ':', '[')
 	for i, item := range p.items {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -140,34 +140,35 @@ func (p *page) AppendJSON(dst []byte) ([]byte, error) {
 	}
 	dst = append(dst, ']')
 	if p.next != "" {
-		dst = appendString(append(dst, `,"nextCursor":`...), p.next)
+		dst = jsonrpc.AppendString(append(dst, `,"nextCursor":`...), p.next)
 	}
 	return append(dst, '}'), nil
 }
 
-// cursorOf names a place in the lists of a server and a session, of which the session's comes second. A place is the entry behind
-// which to go on, so that entries which come and go move nothing.
+// cursorOf returns a cursor: a list, 0 for the server's and 1 for the session's, and the number of
+// the last entry on the page. The next page starts after that entry, so that added and removed
+// entries do not shift it.
 func cursorOf(list int, seq uint64) string {
 	return string(rune('a'+list)) + strconv.FormatUint(seq, 36)
 }
 
-// placeOf reads a cursor. A nil cursor is the beginning.
+// placeOf parses a cursor. A nil cursor means the beginning.
 func placeOf(cursor jsonrpc.Raw) (list int, after uint64, err error) {
 	if cursor == nil || isNull(cursor) {
 		return 0, 0, nil
 	}
 	text, ok := textOf(cursor)
 	if !ok || !strings.HasPrefix(text, "a") && !strings.HasPrefix(text, "b") {
-		return 0, 0, invalidParams("cursor is not one of this server's")
+		return 0, 0, invalidParams("cursor was not issued by this server")
 	}
 	after, perr := strconv.ParseUint(text[1:], 36, 64)
 	if perr != nil {
-		return 0, 0, invalidParams("cursor is not one of this server's")
+		return 0, 0, invalidParams("cursor was not issued by this server")
 	}
 	return int(text[0] - 'a'), after, nil
 }
 
-// listPage builds one page of the lists, of at most size entries that visible lets pass.
+// listPage returns one page of the lists, with at most size entries that are visible.
 func listPage[T any](member string, cursor jsonrpc.Raw, size int, v Version, visible func(name string) bool, lists ...*registry[T]) (*page, error) {
 	at, after, err := placeOf(cursor)
 	if err != nil {
@@ -192,7 +193,7 @@ func listPage[T any](member string, cursor jsonrpc.Raw, size int, v Version, vis
 		for _, e := range all[start:] {
 			if at == 0 && len(lists) > 1 && lists[1] != nil {
 				if _, hidden := lists[1].get(e.name); hidden {
-					continue // the session has its own of that name
+					continue // the session has an entry of the same name
 				}
 			}
 			if visible != nil && !visible(e.name) {

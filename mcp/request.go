@@ -10,71 +10,97 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Request is one call as the handler of a tool, a prompt or a resource sees it. Its bytes are its own until the handler returns: Clone
-// what is kept. Its methods are safe for concurrent use.
+// A Request is one call, as seen by the handler of a tool, a prompt or a resource. Its buffers are
+// valid until the handler returns: clone what you retain. Its methods are safe for concurrent use.
 type Request struct {
 	Method    string
 	Name      string      // of the tool or prompt, or the URI of the resource
 	Arguments jsonrpc.Raw // of a tool: an object, or nil
-	Variables Variables   // of a resource that a template named
+	Variables Variables   // of a resource that matches a template
 
 	server       *Server
-	session      *Session // nil in the modern era, and for carriers without sessions
+	session      *Session // nil in the modern era, and for transports without sessions
 	rpc          *jsonrpc.Request
 	p            params
 	version      Version
 	capabilities *ClientCapabilities
 	level        Level
-	over         <-chan struct{}             // closed when the client has said its last word; nil: nobody tells
-	task         atomic.Pointer[runningTask] // when the handler goes on as a task
-	late         *lateTask                   // when it may become one
+	// of the handler: after it ends, nothing is sent for the request
+	live context.Context
+	// closed when the client has closed its sending direction; nil if that is not observed
+	over <-chan struct{}
+	task atomic.Pointer[runningTask] // set if the handler continues as a task
+	late *lateTask                   // set if it may become a task
 
-	mu       sync.Mutex // guards what follows
-	memory   *memory    // of earlier rounds; nil until asked for
-	asked    map[string]bool
-	reported float64 // the last progress
-	began    bool    // some progress was reported
+	mu       sync.Mutex        // guards the fields below
+	memory   *memory           // of earlier rounds; nil until needed
+	asked    map[string]string // digests of the questions of this run, by key
+	reported float64           // the last progress
+	began    bool              // some progress was reported
 }
 
-// Version returns the revision that the request is in.
+// Version returns the protocol version of the request.
 func (r *Request) Version() Version { return r.version }
 
-// Session returns the conversation, which is nil in the modern era, where none is.
+// Session returns the session of the request, or nil in the modern era, which has no sessions.
 func (r *Request) Session() *Session { return r.session }
 
-// Server returns the server that answers.
+// Server returns the server that handles the request.
 func (r *Request) Server() *Server { return r.server }
 
-// Client returns how the client presents itself, as far as it does.
+// Client returns the client's description of itself, as far as it sent one.
 func (r *Request) Client() Implementation {
 	var info Implementation
 	if r.p.clientInfo != nil {
-		_ = r.p.clientInfo.Decode(&info) // display only
+		_ = r.p.clientInfo.Decode(&info) // for display only
 	} else if r.session != nil {
 		info = r.session.Client()
 	}
 	return info
 }
 
-// Capabilities returns what the client can be asked. It is not to be changed.
+// Capabilities returns the client's capabilities. They must not be changed.
 func (r *Request) Capabilities() *ClientCapabilities { return r.capabilities }
 
 // Meta returns the _meta of the request.
 func (r *Request) Meta() Meta {
 	var m Meta
 	if r.p.meta != nil {
-		_ = r.p.meta.Decode(&m) // not an object: nothing in it
+		_ = r.p.meta.Decode(&m) // ignored if it is not an object
 	}
 	return m
 }
 
-// peer is where messages about this request go.
+// ended returns why nothing may be sent for the request any more: the peer has cancelled it, its
+// deadline has passed, or its link is closed (MCP 2026-07-28, Cancellation: servers MUST NOT send
+// any further messages for it).
+func (r *Request) ended() error {
+	if r.live == nil || r.live.Err() == nil {
+		return nil
+	}
+	return context.Cause(r.live)
+}
+
+// peer returns the Peer for messages about this request.
 func (r *Request) peer() jsonrpc.Peer { return r.rpc.Peer() }
 
-// Progress tells the client how far the request has come, if it asked for that; total may be 0 for unknown, message empty. What does not
-// grow is dropped (MCP 2026-07-28, Progress). A task reports nothing.
+// Progress reports the progress of the request to the client, if the client requested it. A total
+// of 0 means unknown; message may be empty. A value that is not greater than the last one is
+// dropped (MCP 2026-07-28, Progress). After the client has cancelled the request, Progress returns
+// the cause and sends nothing.
+//
+// In a task, message becomes the status message of the task, which clients can read and are
+// notified of. A client of 2025-11-25 that requested progress also receives progress notifications
+// until the task ends; the extension of 2026-07-28 has only the status message.
 func (r *Request) Progress(ctx context.Context, progress, total float64, message string) error {
-	if r.p.progressToken == nil || r.task.Load() != nil {
+	if err := r.ended(); err != nil {
+		return err
+	}
+	task := r.task.Load()
+	if task != nil && message != "" {
+		task.say(message)
+	}
+	if r.p.progressToken == nil || task != nil && task.ext {
 		return nil
 	}
 	r.mu.Lock()
@@ -90,10 +116,16 @@ func (r *Request) Progress(ctx context.Context, progress, total float64, message
 	if r.version.HasAudio() {
 		p.message = message
 	}
-	return r.peer().Notify(ctx, NotifyProgress, p)
+	if task == nil {
+		return r.peer().Notify(ctx, NotifyProgress, p)
+	}
+	if peer := task.notifier(); peer != nil {
+		return peer.Notify(ctx, NotifyProgress, p)
+	}
+	return nil
 }
 
-// progressNote writes the params of notifications/progress.
+// progressNote encodes the params of notifications/progress.
 type progressNote struct {
 	token           jsonrpc.Raw
 	progress, total float64
@@ -107,14 +139,19 @@ func (p progressNote) AppendJSON(dst []byte) ([]byte, error) {
 		dst, err = appendValue(append(dst, `,"total":`...), p.total)
 	}
 	if p.message != "" {
-		dst = appendString(append(dst, `,"message":`...), p.message)
+		dst = jsonrpc.AppendString(append(dst, `,"message":`...), p.message)
 	}
 	return append(dst, '}'), err
 }
 
-// Log sends a message to the client's log, if it wants those of this level: a legacy client by logging/setLevel, until then from
-// LevelInfo on, a modern one by saying so in the request. logger may be empty, data is anything that has a JSON form. A task logs nothing.
+// Log sends a message to the client's log, if the client requested this level. A legacy client does
+// so with logging/setLevel, and before that receives messages from LevelInfo on. A modern client
+// sets the level in each request. logger may be empty; data is any value with a JSON form. A task
+// sends no log messages.
 func (r *Request) Log(ctx context.Context, level Level, logger string, data any) error {
+	if err := r.ended(); err != nil {
+		return err
+	}
 	if !r.LogEnabled(level) {
 		return nil
 	}
@@ -125,12 +162,14 @@ func (r *Request) Log(ctx context.Context, level Level, logger string, data any)
 	return r.peer().Notify(ctx, NotifyMessage, &LogParams{Level: level, Logger: logger, Data: text})
 }
 
-// Logger returns a logger whose records go to the client's log as [Request.Log] sends them: levels of slog become debug, info, warning and error.
+// Logger returns a logger whose records are sent as by [Request.Log]. The levels of slog become
+// debug, info, warning and error.
 func (r *Request) Logger(name string) *slog.Logger {
 	return slog.New(&logHandler{r: r, name: name})
 }
 
-// logHandler writes records as JSON objects, in the form of slog.JSONHandler without time and level.
+// logHandler encodes records as JSON objects, in the form of slog.JSONHandler without time and
+// level.
 type logHandler struct {
 	r      *Request
 	name   string
@@ -191,20 +230,20 @@ func (r *Request) LogEnabled(level Level) bool {
 	return wanted != LevelNone && level >= wanted && r.task.Load() == nil
 }
 
-// setLevel answers logging/setLevel.
+// setLevel handles logging/setLevel.
 func (s *Server) setLevel(r *Request) (any, error) {
 	var in struct {
 		Level string `json:"level"`
 	}
 	if err := r.rpc.Params.Decode(&in); err != nil {
-		return nil, invalidParams("level is a string")
+		return nil, invalidParams("level must be a string")
 	}
 	level := ParseLevel(in.Level)
 	if level == LevelNone {
 		return nil, invalidParams("unknown log level")
 	}
 	if r.session == nil {
-		return nil, jsonrpc.ErrMethodNotFound // nobody would remember it
+		return nil, jsonrpc.ErrMethodNotFound // without a session the level cannot be stored
 	}
 	r.session.level.Store(uint32(level))
 	return empty, nil

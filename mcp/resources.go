@@ -10,14 +10,16 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Variables are what the variables of a URI template stand for in one URI.
+// Variables are the values of the variables of a URI template for one URI.
 type Variables map[string]string
 
-// A ResourceFunc reads a resource: r.Name is its URI, r.Variables are those of the template that names it. [NoResource] says
-// that there is none; a *jsonrpc.Error goes out as it is, any other error stays here.
+// A ResourceFunc reads a resource. r.Name is its URI, and r.Variables are the variables of the
+// template that the URI matches. If the resource does not exist, return [NoResource]. A
+// *jsonrpc.Error is sent unchanged; any other error is logged and not sent.
 type ResourceFunc func(ctx context.Context, r *Request) (*ReadResourceResult, error)
 
-// CompleteFunc proposes values for one argument: value is what was typed so far, and others holds the arguments that are filled in.
+// CompleteFunc proposes values for one argument. value is the text typed so far, and others
+// contains the arguments that are already filled in.
 type CompleteFunc func(ctx context.Context, r *Request, value string, others map[string]string) (*Completion, error)
 
 type resource struct {
@@ -32,25 +34,26 @@ type template struct {
 	complete map[string]CompleteFunc
 }
 
-// NoResource is the error for a URI that names nothing.
+// NoResource returns the error for a URI without a resource.
 func NoResource() error { return errNoResource }
 
 var errNoResource = errors.New("mcp: no such resource")
 
-// TextResource makes the result for a resource that is text. The URI is the one that was asked for.
+// TextResource returns the result for a text resource. Its URI is the requested one.
 func TextResource(r *Request, mimeType, text string) *ReadResourceResult {
 	return &ReadResourceResult{Contents: []ResourceContents{{URI: r.Name, MIMEType: mimeType, Text: text}}}
 }
 
-// BlobResource makes the result for a resource that is bytes.
+// BlobResource returns the result for a binary resource.
 func BlobResource(r *Request, mimeType string, data []byte) *ReadResourceResult {
 	return &ReadResourceResult{Contents: []ResourceContents{{URI: r.Name, MIMEType: mimeType, Blob: append([]byte{}, data...)}}}
 }
 
-// AddResource offers a resource. It replaces one with the same URI. It returns an error when the URI is none.
+// AddResource adds a resource. It replaces a resource with the same URI. It returns an error if the
+// URI is invalid or not absolute, if the name is empty or if f is nil.
 func (s *Server) AddResource(r Resource, f ResourceFunc) error {
 	if u, err := url.Parse(r.URI); err != nil || u.Scheme == "" {
-		return fmt.Errorf("mcp: resource %q: want an absolute URI", r.URI)
+		return fmt.Errorf("mcp: resource %q needs an absolute URI, such as file:///notes.txt", r.URI)
 	}
 	if f == nil || r.Name == "" {
 		return fmt.Errorf("mcp: resource %q needs a name and a function", r.URI)
@@ -63,11 +66,11 @@ func (s *Server) AddResource(r Resource, f ResourceFunc) error {
 		c.Title, c.Icons = forOlder(v, c.Title, c.Icons)
 		return mustEncode(c)
 	})
-	s.tell(note{method: NotifyResourcesChanged})
+	s.notify(note{method: NotifyResourcesChanged})
 	return nil
 }
 
-// forOlder leaves out what a revision does not have.
+// forOlder removes the members that version v does not have.
 func forOlder(v Version, title string, icons []Icon) (string, []Icon) {
 	if !v.HasStructuredContent() {
 		title = ""
@@ -78,22 +81,22 @@ func forOlder(v Version, title string, icons []Icon) (string, []Icon) {
 	return title, icons
 }
 
-// RemoveResources takes resources away, by URI.
+// RemoveResources removes resources by URI.
 func (s *Server) RemoveResources(uris ...string) {
 	if s.resources.remove(uris...) {
-		s.tell(note{method: NotifyResourcesChanged})
+		s.notify(note{method: NotifyResourcesChanged})
 	}
 }
 
-// AddTemplate offers the resources that a URI template names (RFC 6570), with completions for its variables if there are any. It returns an error when
-// the template is none.
+// AddTemplate adds the resources that match a URI template (RFC 6570), with optional completions
+// for its variables. It returns an error if the template is invalid.
 func (s *Server) AddTemplate(t ResourceTemplate, f ResourceFunc, complete map[string]CompleteFunc) error {
 	pattern, err := parseTemplate(t.URITemplate)
 	if err != nil {
 		return fmt.Errorf("mcp: template %q: %w", t.URITemplate, err)
 	}
 	if !strings.Contains(t.URITemplate, ":") {
-		return fmt.Errorf("mcp: template %q: want absolute URIs", t.URITemplate)
+		return fmt.Errorf("mcp: template %q needs an absolute URI, such as file:///{name}", t.URITemplate)
 	}
 	if f == nil || t.Name == "" {
 		return fmt.Errorf("mcp: template %q needs a name and a function", t.URITemplate)
@@ -106,14 +109,14 @@ func (s *Server) AddTemplate(t ResourceTemplate, f ResourceFunc, complete map[st
 		c.Title, c.Icons = forOlder(v, c.Title, c.Icons)
 		return mustEncode(c)
 	})
-	s.tell(note{method: NotifyResourcesChanged})
+	s.notify(note{method: NotifyResourcesChanged})
 	return nil
 }
 
-// RemoveTemplates takes templates away.
+// RemoveTemplates removes templates.
 func (s *Server) RemoveTemplates(templates ...string) {
 	if s.templates.remove(templates...) {
-		s.tell(note{method: NotifyResourcesChanged})
+		s.notify(note{method: NotifyResourcesChanged})
 	}
 }
 
@@ -135,7 +138,7 @@ func (s *Server) listTemplates(ctx context.Context, r *Request) (any, error) {
 	return asBody(listPage("resourceTemplates", r.p.cursor, s.opts.PageSize, r.version, s.visible(ctx, r), &s.templates))
 }
 
-// asBody keeps a nil page from becoming a body.
+// asBody prevents a nil page from becoming a body.
 func asBody(p *page, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -143,7 +146,8 @@ func asBody(p *page, err error) (any, error) {
 	return p, nil
 }
 
-// findResource finds who reads a URI: the resource of that name, else the first template that fits.
+// findResource returns the function that reads a URI: that of the resource with this URI, otherwise
+// that of the first template that matches.
 func (s *Server) findResource(ctx context.Context, r *Request, uri string) (ResourceFunc, Variables) {
 	sees := func(name string) bool { return s.opts.Visible == nil || s.opts.Visible(ctx, r, name) }
 	if one, ok := s.resources.get(uri); ok {
@@ -163,7 +167,7 @@ func (s *Server) findResource(ctx context.Context, r *Request, uri string) (Reso
 	return nil, nil
 }
 
-// maxURI bounds what is held against templates, in bytes.
+// maxURI is the maximum length of a URI that is compared with templates, in bytes.
 const maxURI = 8192
 
 func (s *Server) hasResource(ctx context.Context, r *Request, uri string) bool {
@@ -171,16 +175,16 @@ func (s *Server) hasResource(ctx context.Context, r *Request, uri string) bool {
 	return f != nil
 }
 
-// noResource is the answer for a URI that names nothing.
+// noResource returns the error response for a URI without a resource.
 func (s *Server) noResource(v Version, uri string) error {
 	return (&jsonrpc.Error{Code: v.notFound(), Message: "Resource not found"}).WithData(ResourceErrorData{uri})
 }
 
-// readResource answers resources/read.
+// readResource handles resources/read.
 func (s *Server) readResource(ctx context.Context, r *Request) (any, *Caching, error) {
 	uri, ok := textOf(r.p.uri)
 	if !ok || uri == "" {
-		return nil, nil, invalidParams("uri is a string")
+		return nil, nil, invalidParams("uri must be a string")
 	}
 	if !s.offersResources() {
 		return nil, nil, jsonrpc.ErrMethodNotFound
@@ -204,15 +208,16 @@ func (s *Server) readResource(ctx context.Context, r *Request) (any, *Caching, e
 	cache := body.Caching
 	body.Caching = Caching{}
 	if cache.CacheScope != CachePublic {
-		cache.CacheScope = CachePrivate // what a resource holds may depend on who asks
+		cache.CacheScope = CachePrivate // the contents may depend on the caller
 	}
 	if r.memory != nil {
-		cache = Caching{CacheScope: CachePrivate} // an answer to questions is nobody else's
+		// a result that depends on answers is only for this caller
+		cache = Caching{CacheScope: CachePrivate}
 	}
 	return &body, &cache, nil
 }
 
-// legacyNeed says in words what a legacy client cannot be asked.
+// legacyNeed converts a [CapabilityError] to an error with a text for a legacy client.
 func (s *Server) legacyNeed(r *Request, err error) error {
 	if need, ok := errors.AsType[*CapabilityError](err); ok && !r.version.Modern() {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: need.Error()}

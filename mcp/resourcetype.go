@@ -1,27 +1,27 @@
 package mcp
 
-// A Resource is data that a server shows, named by a URI.
+// A Resource is data that a server offers, identified by a URI.
 type Resource struct {
 	URI         string       `json:"uri"`
 	Name        string       `json:"name"`
-	Title       string       `json:"title,omitzero"` // from 2025-06-18
+	Title       string       `json:"title,omitzero"` // since 2025-06-18
 	Description string       `json:"description,omitzero"`
 	MIMEType    string       `json:"mimeType,omitzero"`
 	Size        *int64       `json:"size,omitzero"` // bytes
 	Annotations *Annotations `json:"annotations,omitzero"`
-	Icons       []Icon       `json:"icons,omitzero"` // from 2025-11-25
+	Icons       []Icon       `json:"icons,omitzero"` // since 2025-11-25
 	Meta        Meta         `json:"_meta,omitzero"`
 }
 
-// A ResourceTemplate names many resources by a URI template (RFC 6570).
+// A ResourceTemplate describes many resources by a URI template (RFC 6570).
 type ResourceTemplate struct {
 	URITemplate string       `json:"uriTemplate"`
 	Name        string       `json:"name"`
-	Title       string       `json:"title,omitzero"` // from 2025-06-18
+	Title       string       `json:"title,omitzero"` // since 2025-06-18
 	Description string       `json:"description,omitzero"`
-	MIMEType    string       `json:"mimeType,omitzero"` // when all of them have the same
+	MIMEType    string       `json:"mimeType,omitzero"` // if all of them have the same type
 	Annotations *Annotations `json:"annotations,omitzero"`
-	Icons       []Icon       `json:"icons,omitzero"` // from 2025-11-25
+	Icons       []Icon       `json:"icons,omitzero"` // since 2025-11-25
 	Meta        Meta         `json:"_meta,omitzero"`
 }
 
@@ -31,7 +31,8 @@ type ReadResourceParams struct {
 	Meta Meta   `json:"_meta,omitzero"`
 }
 
-// ReadResourceResult is what a resource holds; more than one when it stands for several.
+// ReadResourceResult contains the contents of a resource, or of several if the URI stands for more
+// than one.
 type ReadResourceResult struct {
 	Contents []ResourceContents `json:"contents"`
 	Caching
@@ -60,7 +61,7 @@ type SubscribeParams struct {
 	Meta Meta   `json:"_meta,omitzero"`
 }
 
-// ResourceUpdatedParams say that a resource holds something else now.
+// ResourceUpdatedParams report that the contents of a resource have changed.
 type ResourceUpdatedParams struct {
 	URI  string `json:"uri"`
 	Meta Meta   `json:"_meta,omitzero"`
@@ -73,7 +74,7 @@ type Root struct {
 	Meta Meta   `json:"_meta,omitzero"`
 }
 
-// ListRootsResult is the answer to roots/list.
+// ListRootsResult is the result of roots/list.
 type ListRootsResult struct {
 	Roots []Root `json:"roots"`
 	Meta  Meta   `json:"_meta,omitzero"`

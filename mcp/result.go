@@ -7,28 +7,29 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A modernResult writes a body, an object, with what the modern era adds to each.
+// A modernResult encodes a body, which must be an object, with the members that every modern result
+// has.
 type modernResult struct {
 	s     *Server
 	body  any
 	cache *Caching
-	kind  string // ResultComplete when empty
+	kind  string // ResultComplete if empty
 }
 
 const completePrefix = `{"resultType":"complete"`
 
-// AppendJSON writes the result.
+// AppendJSON appends the result to dst.
 func (m *modernResult) AppendJSON(dst []byte) ([]byte, error) {
 	body, meta := splitMeta(m.body)
 	if m.kind == "" {
 		dst = append(dst, m.s.prefix...)
 	} else {
-		dst = appendString(append(dst, `{"resultType":`...), m.kind)
+		dst = jsonrpc.AppendString(append(dst, `{"resultType":`...), m.kind)
 		dst = append(dst, m.s.prefix[len(completePrefix):]...)
 	}
 	for _, key := range sortedKeys(meta) {
 		if key != MetaServerInfo {
-			dst = append(appendString(append(dst, ','), key), ':')
+			dst = append(jsonrpc.AppendString(append(dst, ','), key), ':')
 			dst = append(dst, meta[key]...)
 		}
 	}
@@ -66,7 +67,7 @@ func sortedKeys(m Meta) []string {
 	return keys
 }
 
-// splitMeta takes the _meta out of a body that has one.
+// splitMeta separates the _meta from a body.
 func splitMeta(body any) (any, Meta) {
 	switch b := body.(type) {
 	case *ToolResult:
@@ -87,6 +88,8 @@ func splitMeta(body any) (any, Meta) {
 			c.Meta = nil
 			return &c, b.Meta
 		}
+	case *sourcePage:
+		return b, b.meta
 	case jsonrpc.Raw:
 		if len(b) == 2 {
 			return nil, nil

@@ -2,8 +2,6 @@ package mcp
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,26 +9,34 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/principal"
+	"github.com/da1ed7bb/parley/internal/x/seal"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// In the modern era a question is the answer to a call, and the answer to the question comes with the next call. What the server has to
-// remember until then travels with the client as requestState: sealed, bound to the caller, the method and its params, and good for a
-// while (MCP 2026-07-28, Multi Round-Trip Requests). Nothing stays in memory, so that the next call may reach another process.
+// In the modern era, a question is the result of a call, and the answer to the question arrives
+// with the next call. The state that the server needs in between is sent to the client as
+// requestState. It is encrypted, bound to the caller, the method and its params, and expires (MCP
+// 2026-07-28, Multi Round-Trip Requests). The server stores nothing in memory, so that another
+// process may handle the next call.
 
-// memory is what a call knows of its earlier rounds.
+// memory is the state of a call from its earlier rounds.
 type memory struct {
 	Answers map[string]jsonrpc.Raw `json:"a,omitzero"` // to the questions of all rounds
-	Kept    map[string]jsonrpc.Raw `json:"k,omitzero"` // by Once
-	Until   int64                  `json:"u"`          // Unix time
+	// digests of the questions asked so far, by key
+	Asked map[string]string      `json:"q,omitzero"`
+	Kept  map[string]jsonrpc.Raw `json:"k,omitzero"` // results of Once
+	Until int64                  `json:"u"`          // Unix time
+
+	unbound bool // Answers came without a state, and the server accepts them
 }
 
-// maxState bounds what is sealed, in bytes.
+// maxState is the maximum size of the state before encryption, in bytes.
 const maxState = 256 << 10
 
 var errState = invalidParams("requestState is not valid for this request")
 
-// recall reads what the call brought along.
+// recall reads the state and the answers that the call contains.
 func (r *Request) recall(ctx context.Context) error {
 	m := &memory{}
 	if r.p.requestState != nil {
@@ -38,23 +44,26 @@ func (r *Request) recall(ctx context.Context) error {
 		if !ok {
 			return errState
 		}
-		plain, err := r.server.sealer.open(text, r.binding(ctx))
+		plain, err := unseal(r.server.sealer, text, r.binding(ctx))
 		if err != nil || jsonrpc.Raw(plain).Decode(m) != nil || time.Now().Unix() > m.Until {
 			return errState
 		}
 	}
 	if r.p.inputResponses != nil {
 		if !isObject(r.p.inputResponses) {
-			return invalidParams("inputResponses is an object")
+			return invalidParams("inputResponses must be an object")
 		}
+		m.unbound = r.p.requestState == nil && r.server.opts.AcceptUnboundAnswers
 		if m.Answers == nil {
 			m.Answers = map[string]jsonrpc.Raw{}
 		}
-		members(r.p.inputResponses, func(name []byte, value jsonrpc.Raw) {
-			if _, earlier := m.Answers[string(name)]; !earlier {
+		for name, value := range r.p.inputResponses.Members() {
+			_, earlier := m.Answers[string(name)]
+			// an answer to a question that was not asked must not count as consent
+			if _, asked := m.Asked[string(name)]; (asked || m.unbound) && !earlier {
 				m.Answers[string(name)] = value.Clone()
 			}
-		})
+		}
 	}
 	r.mu.Lock()
 	r.memory = m
@@ -62,28 +71,21 @@ func (r *Request) recall(ctx context.Context) error {
 	return nil
 }
 
-// binding is what a state belongs to: the caller and everything of the request but what changes from round to round.
+// binding returns what a state is bound to: the caller and all of the request except what changes
+// from round to round.
 func (r *Request) binding(ctx context.Context) []byte {
-	rest := map[string]jsonrpc.Raw{}
-	members(r.rpc.Params, func(name []byte, value jsonrpc.Raw) {
-		switch string(name) {
-		case "_meta", "inputResponses", "requestState":
-		default:
-			rest[string(name)] = value
-		}
-	})
-	text, err := encode(rest)
+	text, err := encode(r.p.fixed(r.rpc.Params))
 	if err == nil {
 		if plain, err := canonical(text); err == nil {
 			text = plain
 		}
 	}
-	principal := r.server.principal(ctx)
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d:%s\n%s", r.Method, len(principal), principal, text))
+	caller := r.server.principal(ctx)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d:%s\n%s", r.Method, len(caller), caller, text))
 	return sum[:]
 }
 
-// remember returns the memory of the call. The lock is held.
+// remember returns the memory of the call. The caller holds the lock.
 func (r *Request) remember() *memory {
 	if r.memory == nil {
 		r.memory = &memory{}
@@ -91,27 +93,28 @@ func (r *Request) remember() *memory {
 	return r.memory
 }
 
-// askByRound returns the answers that are here, or the error that asks for them.
-func (r *Request) askByRound(qs []Question, wire map[string]InputRequest) (map[string]Answer, error) {
+// askByRound returns the answers if they have arrived, otherwise the error that asks the questions.
+func (r *Request) askByRound(ctx context.Context, qs []Question, wire map[string]InputRequest) (map[string]Answer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.remember()
 	if r.asked == nil {
-		r.asked = map[string]bool{}
+		r.asked = map[string]string{}
 	}
 	out := make(map[string]Answer, len(qs))
 	missing := map[string]InputRequest{}
 	for i := range qs {
 		key := qs[i].Key
-		r.asked[key] = true
-		if raw, ok := m.Answers[key]; ok {
-			a, err := qs[i].read(raw)
+		r.asked[key] = digestOf(wire[key])
+		if raw, ok := m.Answers[key]; ok && (m.unbound || m.Asked[key] == r.asked[key]) {
+			a, err := qs[i].read(ctx, raw)
 			if err == nil {
 				out[key] = a
 				continue
 			}
-			delete(m.Answers, key) // what does not fit is asked again
 		}
+		// asked again, because it does not fit or belongs to another question
+		delete(m.Answers, key)
 		missing[key] = wire[key]
 	}
 	if len(missing) > 0 {
@@ -120,35 +123,49 @@ func (r *Request) askByRound(qs []Question, wire map[string]InputRequest) (map[s
 	return out, nil
 }
 
-// inputRequired makes the result that asks.
+// digestOf returns a digest of a question with everything that the user sees of it: consent to one
+// price is not consent to another.
+func digestOf(q InputRequest) string {
+	text := []byte(q.Params)
+	if plain, err := canonical(q.Params); err == nil {
+		text = plain
+	}
+	sum := sha256.Sum256(append([]byte(q.Method+"\n"), text...))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// inputRequired returns the result that asks the questions.
 func (s *Server) inputRequired(ctx context.Context, r *Request, q *questions) (any, error) {
 	bound := r.binding(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.remember()
-	// Answers to questions that nobody asked are not carried along.
+	// Answers to questions that were not asked in this run are dropped.
 	for key := range m.Answers {
-		if !r.asked[key] {
+		if r.asked[key] == "" {
 			delete(m.Answers, key)
 		}
 	}
+	m.Asked = r.asked
 	m.Until = time.Now().Add(s.opts.StateTTL).Unix()
 	plain, err := encode(m)
 	if err != nil {
 		return nil, err
 	}
 	if len(plain) > maxState {
-		return nil, fmt.Errorf("mcp: %s wants to remember %d bytes between rounds, over %d", r.Name, len(plain), maxState)
+		return nil, fmt.Errorf("mcp: %s: the state of %d bytes between rounds exceeds %d", r.Name, len(plain), maxState)
 	}
-	body, err := encode(InputRequired{InputRequests: q.ask, RequestState: s.sealer.seal(plain, bound)})
+	body, err := encode(InputRequired{InputRequests: q.ask, RequestState: s.sealer.Seal(plain, bound)})
 	if err != nil {
 		return nil, err
 	}
 	return &modernResult{s: s, body: body, kind: ResultInputRequired}, nil
 }
 
-// Once returns what f returned the first time that this call ran: in the modern era, where a handler runs again for each round of questions, the
-// value travels with the client in between, sealed. T has a JSON form, and key is its own within the call. Elsewhere f just runs.
+// Once returns the value that f returned when this call first ran it. In the modern era, a handler
+// runs again for each round of questions; in between, the value is stored encrypted at the client.
+// T must have a JSON form, and key must be unique within the call. In the legacy era and in tasks,
+// Once only calls f.
 func Once[T any](ctx context.Context, r *Request, key string, f func(context.Context) (T, error)) (T, error) {
 	var v T
 	r.mu.Lock()
@@ -179,46 +196,30 @@ func Once[T any](ctx context.Context, r *Request, key string, f func(context.Con
 	return v, nil
 }
 
-// A sealer makes texts that only it can read, and notices when they were changed.
-type sealer struct{ aead cipher.AEAD }
-
-func newSealer(key []byte) *sealer {
-	block, err := aes.NewCipher(key)
-	if err != nil || len(key) != 32 {
-		panic("mcp: StateKey has 32 bytes")
-	}
-	aead, err := cipher.NewGCM(block)
+// newSealer returns a Sealer for states between rounds.
+func newSealer(key []byte) *seal.Sealer {
+	s, err := seal.New(key)
 	if err != nil {
-		panic("mcp: " + err.Error())
+		panic("mcp: StateKey must have 32 bytes")
 	}
-	return &sealer{aead}
+	return s
 }
 
-func (s *sealer) seal(plain, binding []byte) string {
-	nonce := make([]byte, s.aead.NonceSize(), s.aead.NonceSize()+len(plain)+s.aead.Overhead())
-	_, _ = rand.Read(nonce) // never fails (crypto/rand)
-	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, plain, binding))
-}
-
-func (s *sealer) open(text string, binding []byte) ([]byte, error) {
+// unseal returns a state that this server has sealed.
+func unseal(s *seal.Sealer, text string, binding []byte) ([]byte, error) {
 	if len(text) > 2*maxState {
 		return nil, errors.New("mcp: state too large")
 	}
-	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(sealed) < s.aead.NonceSize() {
-		return nil, errors.New("mcp: no state of this server")
-	}
-	n := s.aead.NonceSize()
-	return s.aead.Open(nil, sealed[:n], sealed[n:], binding)
+	return s.Open(text, binding)
 }
 
-// newID makes an id that nobody can guess.
+// newID returns an ID that cannot be guessed.
 func newID() string { return rand.Text() }
 
-// principal says who sent a request.
+// principal returns the principal that sent a request.
 func (s *Server) principal(ctx context.Context) string {
 	if s.opts.Principal == nil {
-		return ""
+		return principal.Of(ctx)
 	}
 	return s.opts.Principal(ctx)
 }

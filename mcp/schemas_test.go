@@ -18,7 +18,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// The vendored schemas judge every message that the tests of this package send over [serve], in both directions.
+// TestSchemasAreUnchanged checks the checksums of the vendored schemas. The schemas validate every
+// message that the tests of this package send over [serve], in both directions.
 
 func TestSchemasAreUnchanged(t *testing.T) {
 	sums, err := os.ReadFile("testdata/schema/SHA256SUMS")
@@ -41,14 +42,14 @@ func TestSchemasAreUnchanged(t *testing.T) {
 	}
 }
 
-// A judge knows the schema of one revision.
+// A judge validates messages with the schema of one version.
 type judge struct {
 	version  mcp.Version
 	compiler *jsonschema.Compiler
 	url      string
 	defs     string // "definitions" or "$defs"
 	names    map[string]bool
-	byMethod map[string]string // requests and notifications, by their method
+	byMethod map[string]string // requests and notifications, by method
 
 	mu       sync.Mutex
 	compiled map[string]*jsonschema.Schema
@@ -96,7 +97,7 @@ func judgeOf(t testing.TB, v mcp.Version) *judge {
 	return all[v]
 }
 
-// check holds a value against a definition and returns what is wrong with it.
+// check validates a value with a definition and returns the problems.
 func (j *judge) check(name string, text []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -115,7 +116,7 @@ func (j *judge) check(name string, text []byte) error {
 	return s.Validate(value)
 }
 
-// results names the definition of what answers a method.
+// results maps a method to the definition of its result.
 var results = map[string]string{
 	mcp.MethodInitialize: "InitializeResult", mcp.MethodPing: "EmptyResult", mcp.MethodDiscover: "DiscoverResult",
 	mcp.MethodToolsList: "ListToolsResult", mcp.MethodToolsCall: "CallToolResult", mcp.MethodResourcesList: "ListResourcesResult",
@@ -127,20 +128,20 @@ var results = map[string]string{
 	mcp.MethodTasksList: "ListTasksResult", mcp.MethodTasksResult: "GetTaskPayloadResult",
 }
 
-// extensions are the methods that no core schema knows in the modern era.
+// extensions are the methods that the core schemas do not have in the modern era.
 var extensions = []string{mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel, mcp.NotifyTask, mcp.MethodTasksResult}
 
-// skillMethods are those that none knows at all.
+// skillMethods are the methods that no schema has.
 var skillMethods = []string{mcp.MethodSkillsList, mcp.MethodSkillsGet, mcp.MethodDirectoryRead}
 
-// A tap is a transport whose messages are judged.
+// A tap is a transport that records its messages for validation.
 type tap struct {
 	jsonrpc.Transport
 	t testing.TB
 
 	mu      sync.Mutex
 	log     []tapped
-	methods map[string]string // of requests, by direction and id
+	methods map[string]string // of requests, by direction and ID
 }
 
 type tapped struct {
@@ -163,7 +164,7 @@ func (p *tap) Write(b jsonrpc.Burst) error {
 	return p.Transport.Write(b)
 }
 
-// TryWrite leaves it to Write, which notes it.
+// TryWrite sends nothing, so that Write records all payloads.
 func (p *tap) TryWrite(jsonrpc.Burst) bool { return false }
 
 func (p *tap) note(out bool, payload []byte) {
@@ -172,7 +173,8 @@ func (p *tap) note(out bool, payload []byte) {
 	p.log = append(p.log, tapped{out, bytes.Clone(payload)})
 }
 
-// judge holds all that went over the wire against the schemas. legacy is what the handshake agreed on.
+// judge validates all recorded messages with the schemas. The version of legacy messages is the
+// negotiated one.
 func (p *tap) judge() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

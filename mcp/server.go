@@ -4,70 +4,100 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/budget"
+	"github.com/da1ed7bb/parley/internal/x/report"
+	"github.com/da1ed7bb/parley/internal/x/seal"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ServerOptions tune a [Server]. The zero value is ready for use.
+// ServerOptions configure a [Server]. The zero value is ready for use.
 type ServerOptions struct {
 	Instructions string    // for the model: how to use this server
-	Versions     []Version // which are spoken; nil means all
+	Versions     []Version // the protocol versions to support; nil means all
 
-	// Tools, Resources and Prompts make the server offer these also while it has none, so that they may come later.
+	// Tools, Resources and Prompts declare these capabilities even before any are added, so that
+	// they can be added later.
 	Tools, Resources, Prompts bool
 
-	// Complete answers completion/complete, of which completions of single prompts and templates come first. Nil: none.
+	// Complete handles completion/complete for arguments without completions of their prompt or
+	// template. If nil, these have no completions.
 	Complete func(ctx context.Context, r *Request, p *CompleteParams) (*Completion, error)
 
-	// Visible tells whether a request sees something: a tool or prompt by name, a resource by URI or URI template. What it does not
-	// see does not exist for it. Nil: all see all. With it, lists are private to whoever asked.
+	// Visible reports whether a request may see an item: a tool or prompt by name, a resource by
+	// URI or URI template. For a request that may not see it, the item does not exist. If nil, all
+	// callers see everything. If set, lists are cached as private.
 	Visible func(ctx context.Context, r *Request, name string) bool
 
-	// Principal tells who sent a request, as a text that differs for different callers; tasks and sealed state belong to it. Nil: all
-	// callers are one.
+	// Principal returns the principal that sent a request, as a text that differs between callers.
+	// Tasks and encrypted state belong to a principal. If nil, the principal is the one that access
+	// checks stored in the context; without access checks, all callers are one principal.
 	Principal func(ctx context.Context) string
 
-	// CacheTTL is how long clients of the modern era may keep lists. Zero means not at all.
+	// CacheTTL is how long clients of the modern era may cache lists. Zero means that they may not.
 	CacheTTL time.Duration
 
-	// PageSize is how many entries one page of a list has. Zero means 1,000.
+	// PageSize is the maximum number of entries on one page of a list. Zero means 1,000.
 	PageSize int
 
-	// StateKey seals what a question of the modern era has to remember while the client looks for an answer: 32 bytes, the
-	// same in all processes that serve one endpoint. Nil: made at random.
+	// StateKey encrypts the state that a modern question needs while the client obtains an answer.
+	// It has 32 bytes and must be the same in all processes that serve one endpoint. If nil, a
+	// random key is generated.
 	StateKey []byte
 
 	// StateTTL is how long the client has to answer. Zero means 1 h.
 	StateTTL time.Duration
 
-	// Tasks keeps tasks. Nil: memory, at most 10,000 of them. [NewTaskStore] keeps them over a restart.
+	// AcceptUnboundAnswers accepts the inputResponses of a call without requestState (MCP
+	// 2026-07-28). Such answers are not bound to a question that was asked: the client answers in
+	// advance. By default they are ignored and the question is asked.
+	AcceptUnboundAnswers bool
+
+	// Tasks stores tasks. If nil, they are stored in memory, at most 10,000 of them. [NewTaskStore]
+	// stores them across restarts.
 	Tasks TaskStore
 
-	// TaskTTL is how long a task is kept, and the most a client gets. Zero means 1 h.
+	// TaskTTL is how long a task is stored, also if a client requests more. Zero means 1 h.
 	TaskTTL time.Duration
 
-	// TaskPoll is how often clients are asked to look how their tasks are. Zero means 500 ms.
+	// TaskPoll is the poll interval that clients are given for tasks. Zero means 500 ms.
 	TaskPoll time.Duration
 
-	// Experimental and Extensions go into the capabilities, beside what the server itself offers.
+	// Experimental and Extensions are added to the server's own capabilities.
 	Experimental map[string]Settings
 	Extensions   map[string]Settings
 
-	// Limits of each conversation that [Server.Serve] opens. Calls that the user has to answer do not count as a handler's time.
+	// Source, if not nil, offers everything that this server offers. Tools, prompts and resources
+	// that are added to the server are then not used, and neither are Complete, Visible and
+	// CacheTTL. Tools, Resources and Prompts declare what the Source offers.
+	Source Source
+
+	// OnEnd is called once for each session after its handshake, when it ends. OnRoots is called
+	// when a session's client reports that its roots have changed. Both must not block. They may be
+	// nil.
+	OnEnd, OnRoots func(*Session)
+
+	// Limits are the limits of each conversation that [Server.Serve] opens. Calls that the user has
+	// to answer do not count as a handler's time.
 	Limits jsonrpc.Limits
 
-	// Report gets what must not go out: errors of tools whole, and what [jsonrpc.Answerer.Report] gets. Nil drops it.
+	// Report receives what must not be sent to a client: complete errors of tools, and everything
+	// passed to [jsonrpc.Answerer.Report]. If nil, slog's default logger receives each report as
+	// one line: errors and panics of handlers with level Error, rejected or dropped messages with
+	// level Debug.
 	Report func(what string, err error)
 }
 
-// A Server answers the requests of clients of any revision. It is a [jsonrpc.Handler] for carriers without sessions: a modern request
-// needs none, and a legacy one is served as of 2025-03-26 without what needs a session. Conversations have a [Session] each, which is a
-// Handler too; [Server.Serve] makes one. Tools, resources and prompts may come and go while it serves. It is safe for concurrent use.
+// A Server handles the requests of clients of any protocol version. It is a [jsonrpc.Handler] for
+// transports without sessions: a modern request needs no session, and a legacy request is handled
+// as in 2025-03-26, without the features that need a session. Each conversation has a [Session],
+// which is also a Handler; [Server.Serve] creates one. Tools, resources and prompts may be added
+// and removed at any time. A Server is safe for concurrent use.
 type Server struct {
 	info Implementation
 	opts ServerOptions
@@ -80,25 +110,28 @@ type Server struct {
 	schemas   schemaCache
 
 	spoken   [V20260728 + 1]bool
-	prefix   []byte // how each modern result begins
-	sealer   *sealer
-	tasks    *taskKeeper
+	prefix   []byte // the beginning of each modern result
+	sealer   *seal.Sealer
+	tasks    *taskTable
 	clients  capabilityCache
 	serials  atomic.Uint64 // of sessions
+	room     budget.Pool   // for what sessions hold
 	stopping chan struct{}
 	stop     sync.Once
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	sessions  map[*Session]struct{}
 	listeners map[*listener]struct{}
 }
 
-// NewServer makes a server. It starts nothing. It panics if StateKey is neither nil nor of 32 bytes.
+// NewServer returns a server. It starts nothing. It panics if StateKey is neither nil nor 32 bytes
+// long.
 func NewServer(info Implementation, o *ServerOptions) *Server {
 	if o == nil {
 		o = &ServerOptions{}
 	}
-	s := &Server{info: info, opts: *o, stopping: make(chan struct{}), sessions: map[*Session]struct{}{}, listeners: map[*listener]struct{}{}}
+	s := &Server{info: info, opts: *o, stopping: make(chan struct{}), sessions: map[*Session]struct{}{}, listeners: map[*listener]struct{}{}, room: budget.Pool{Max: maxSessionRoom}}
+	s.opts.Report = report.Or(s.opts.Report, "mcp")
 	if s.opts.Versions == nil {
 		s.opts.Versions = Versions()
 	}
@@ -122,48 +155,37 @@ func NewServer(info Implementation, o *ServerOptions) *Server {
 		_, _ = rand.Read(s.opts.StateKey) // never fails (crypto/rand)
 	}
 	s.sealer = newSealer(s.opts.StateKey)
-	s.tasks = newTaskKeeper(s)
+	s.tasks = newTaskTable(s)
 	s.prefix = append([]byte(completePrefix+`,"_meta":{"`+MetaServerInfo+`":`), mustEncode(info)...)
 	return s
 }
 
-// lastWords is how long handlers may finish after the client's last byte: printf … | server, and a client that closes its side and waits.
-const lastWords = 2 * time.Second
+// drainTimeout is how long handlers may continue after the end of the client's input, for example
+// in printf … | server, or when a client closes its sending direction and waits.
+const drainTimeout = 2 * time.Second
 
-// Serve answers one client over t until it hangs up or ctx ends, and waits for its handlers. What the client has sent before it hung up is still
-// answered, as far as that takes no more than 2 s.
+// Serve serves one client over t until the client closes the connection or ctx ends, and waits for
+// the handlers. Requests that the client sent before it closed are still answered if that takes at
+// most 2 s.
 func (s *Server) Serve(ctx context.Context, t jsonrpc.Transport) error {
-	end := &endOfInput{Transport: t}
-	conn := jsonrpc.NewConn(end)
+	conn := jsonrpc.NewConn(t)
 	session := s.Attach(conn)
 	defer session.Close()
-	session.over, conn.Grace = make(chan struct{}), lastWords
-	end.seen = sync.OnceFunc(func() { close(session.over) })
+	session.over, conn.Grace = make(chan struct{}), drainTimeout
+	conn.InputEnded = func() { close(session.over) }
 	err := conn.Serve(ctx)
 	select {
 	case <-session.over:
 		if ctx.Err() == nil {
-			return nil // the client has gone, and may not have waited for the last answers
+			return nil // the client has gone, and may not have waited for the last responses
 		}
 	default:
 	}
 	return err
 }
 
-// endOfInput tells when the client has sent its last byte.
-type endOfInput struct {
-	jsonrpc.Transport
-	seen func()
-}
-
-func (t *endOfInput) Read() (payload []byte, more bool, err error) {
-	if payload, more, err = t.Transport.Read(); errors.Is(err, io.EOF) {
-		t.seen()
-	}
-	return payload, more, err
-}
-
-// Attach makes the server answer on conn, whose fields it sets. Whoever serves the Conn closes the Session when it has ended.
+// Attach sets the fields of conn so that this server handles its requests. The caller serves conn
+// and closes the Session when conn is closed.
 func (s *Server) Attach(conn *jsonrpc.Conn) *Session {
 	session := s.NewSession(SessionOptions{Voice: conn})
 	s.Configure(&conn.Answerer, session)
@@ -171,56 +193,54 @@ func (s *Server) Attach(conn *jsonrpc.Conn) *Session {
 	return session
 }
 
-// Configure sets what an [jsonrpc.Answerer] needs to answer for this server: h is the Server itself or one of its Sessions.
+// Configure sets the fields of an [jsonrpc.Answerer] for this server. h is the Server itself or one
+// of its Sessions.
 func (s *Server) Configure(a *jsonrpc.Answerer, h jsonrpc.Handler) {
 	a.Handler, a.Mode, a.Cancellation = h, Mode, Cancellation
 	a.Limits, a.Report, a.NoNull = s.opts.Limits, s.opts.Report, true
 }
 
-// Close ends the tasks that run, all listening of clients, and waits for both. Conversations are their owners' to end.
+// Close stops the running tasks and all listen requests of clients, and waits for the tasks, at
+// most 5 s. It does not close conversations; their owners do.
 func (s *Server) Close() {
 	s.stop.Do(func() { close(s.stopping) })
 	s.tasks.close()
 }
 
-func (s *Server) report(what string, err error) {
-	if s.opts.Report != nil {
-		s.opts.Report(what, err)
-	}
-}
+func (s *Server) report(what string, err error) { s.opts.Report(what, err) }
 
-// Handle answers a request that belongs to no session.
+// Handle handles a request without a session.
 func (s *Server) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	return s.serve(ctx, nil, req)
 }
 
-// serve is the door: it decides once which version a request is in, and lets it pass.
+// serve determines the version of a request once, checks it, and calls its method.
 func (s *Server) serve(ctx context.Context, n *Session, req *jsonrpc.Request) (any, error) {
 	if isFractional(req.ID) {
-		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: an id is a string or an integer")
+		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: an id must be a string or an integer")
 	}
 	if len(req.Params) > 0 && req.Params[0] != '{' {
-		return nil, invalidParams("params are an object")
+		return nil, invalidParams("params must be an object")
 	}
-	r := &Request{server: s, rpc: req, Method: req.Method}
+	r := &Request{server: s, rpc: req, Method: req.Method, live: ctx}
 	if n != nil {
 		r.over = n.over
 	}
 	r.p.read(req.Params)
 	if r.p.twice {
-		return nil, invalidParams("a member comes twice")
+		return nil, invalidParams("duplicate member")
 	}
 	if r.p.progressToken != nil && !isProgressToken(r.p.progressToken) {
-		return nil, invalidParams("progressToken is a string or an integer")
+		return nil, invalidParams("progressToken must be a string or an integer")
 	}
 	if r.p.modern() || isModernOnly(req.Method) {
-		if err := s.modernDoor(r); err != nil {
+		if err := s.checkModern(r); err != nil {
 			return nil, err
 		}
 		return s.handleModern(ctx, r)
 	}
 	r.session = n
-	if err := s.legacyDoor(r); err != nil {
+	if err := s.checkLegacy(r); err != nil {
 		return nil, err
 	}
 	return s.handleLegacy(ctx, r)
@@ -228,8 +248,8 @@ func (s *Server) serve(ctx context.Context, n *Session, req *jsonrpc.Request) (a
 
 func isModernOnly(method string) bool { return method == MethodDiscover || method == MethodListen }
 
-// modernDoor checks the envelope of a request that describes itself (MCP 2026-07-28, Base Protocol, Requests).
-func (s *Server) modernDoor(r *Request) error {
+// checkModern checks the envelope of a modern request (MCP 2026-07-28, Base Protocol, Requests).
+func (s *Server) checkModern(r *Request) error {
 	if r.rpc.IsNotification() && r.p.version == nil {
 		return nil // notifications have no envelope
 	}
@@ -265,7 +285,7 @@ func (s *Server) modernDoor(r *Request) error {
 	return nil
 }
 
-// unsupported is the answer to a version that is not spoken.
+// unsupported returns the error response for an unsupported version.
 func (s *Server) unsupported(requested string) error {
 	data := UnsupportedVersionData{Supported: []string{}, Requested: requested}
 	for _, v := range Versions() {
@@ -276,11 +296,13 @@ func (s *Server) unsupported(requested string) error {
 	return ErrUnsupportedVersion.WithData(data)
 }
 
-// legacyDoor looks up what the handshake agreed on.
-func (s *Server) legacyDoor(r *Request) error {
+// checkLegacy sets the version and the capabilities that the handshake agreed on, and checks the
+// request.
+func (s *Server) checkLegacy(r *Request) error {
 	n := r.session
 	if n == nil {
-		r.version = V20250326 // what a client without a version header speaks (MCP 2025-11-25, Transports)
+		// the version of a client without a version header (MCP 2025-11-25, Transports)
+		r.version = V20250326
 		r.capabilities = &ClientCapabilities{}
 	} else if v := n.Version(); v != 0 {
 		r.version, r.capabilities = v, n.capabilities.Load()
@@ -292,7 +314,7 @@ func (s *Server) legacyDoor(r *Request) error {
 	switch {
 	case r.Method == MethodInitialize:
 		if r.rpc.Batched() {
-			return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: initialize stands alone")
+			return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: initialize must not be in a batch")
 		}
 	case r.version == 0 && r.Method != MethodPing && !r.rpc.IsNotification():
 		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: not initialized, and no "+MetaProtocolVersion+" in _meta")
@@ -302,7 +324,7 @@ func (s *Server) legacyDoor(r *Request) error {
 	return nil
 }
 
-// handleModern finds the method of a modern request.
+// handleModern calls the method of a modern request.
 func (s *Server) handleModern(ctx context.Context, r *Request) (any, error) {
 	var body any
 	var cache *Caching
@@ -320,30 +342,45 @@ func (s *Server) handleModern(ctx context.Context, r *Request) (any, error) {
 		body = s.discover()
 	case MethodListen:
 		return s.listen(ctx, r)
-	case MethodToolsCall:
-		body, err = s.callTool(ctx, r)
-	case MethodToolsList:
-		cache = s.listCache()
-		body, err = s.listTools(ctx, r)
 	default:
 		var known bool
-		if body, cache, known, err = s.handleShared(ctx, r); !known {
-			body, cache, known, err = s.handleExtension(ctx, r)
-			if !known {
-				return nil, jsonrpc.ErrMethodNotFound
-			}
+		if body, cache, known, err = s.handleOwn(ctx, r); !known {
+			return nil, jsonrpc.ErrMethodNotFound
 		}
 	}
 	if err != nil {
 		return s.refused(ctx, r, err)
 	}
-	if done, ok := body.(*modernResult); ok {
+	switch done := body.(type) {
+	case *modernResult:
+		return done, nil
+	case *rawResult:
 		return done, nil
 	}
 	return &modernResult{s: s, body: body, cache: cache}, nil
 }
 
-// handleShared finds a method that both eras have. Tools, the busiest, were looked for before.
+// handleOwn calls the method of a modern request that is about what the server offers. The most
+// frequent methods are first.
+func (s *Server) handleOwn(ctx context.Context, r *Request) (body any, cache *Caching, known bool, err error) {
+	switch {
+	case s.opts.Source != nil:
+		return s.handleSource(ctx, r)
+	case r.Method == MethodToolsCall:
+		body, err = s.callTool(ctx, r)
+		return body, nil, true, err
+	case r.Method == MethodToolsList:
+		body, err = s.listTools(ctx, r)
+		return body, s.listCache(), true, err
+	}
+	if body, cache, known, err = s.handleShared(ctx, r); !known {
+		body, cache, known, err = s.handleExtension(ctx, r)
+	}
+	return body, cache, known, err
+}
+
+// handleShared calls a method that both eras have. Its callers have checked for the tool methods,
+// the most frequent ones, before.
 func (s *Server) handleShared(ctx context.Context, r *Request) (body any, cache *Caching, known bool, err error) {
 	switch r.Method {
 	case MethodResourcesList:
@@ -368,15 +405,20 @@ func (s *Server) handleShared(ctx context.Context, r *Request) (body any, cache 
 	return nil, nil, false, nil
 }
 
-// handleLegacy finds the method of a request in a conversation with a handshake, or in none.
+// handleLegacy calls the method of a request from a session, or without one.
 func (s *Server) handleLegacy(ctx context.Context, r *Request) (any, error) {
+	if s.opts.Source != nil {
+		if body, _, known, err := s.handleSource(ctx, r); known {
+			return body, err
+		}
+	}
 	switch r.Method {
 	case MethodToolsCall:
 		return s.callTool(ctx, r)
 	case MethodToolsList:
 		return s.listTools(ctx, r)
 	case MethodInitialize:
-		return s.initialize(r)
+		return s.initialize(ctx, r)
 	case MethodPing:
 		return empty, nil
 	case NotifyInitialized:
@@ -387,6 +429,9 @@ func (s *Server) handleLegacy(ctx context.Context, r *Request) (any, error) {
 	case NotifyRootsChanged:
 		if r.session != nil && r.session.onRoots != nil {
 			r.session.onRoots()
+		}
+		if r.session != nil && s.opts.OnRoots != nil {
+			s.opts.OnRoots(r.session)
 		}
 		return nil, nil
 	case MethodSetLevel:
@@ -409,10 +454,30 @@ func (s *Server) handleLegacy(ctx context.Context, r *Request) (any, error) {
 }
 
 // initialize agrees on a version (MCP 2025-11-25, Lifecycle).
-func (s *Server) initialize(r *Request) (any, error) {
+func (s *Server) initialize(ctx context.Context, r *Request) (any, error) {
 	var in InitializeParams
-	if err := r.rpc.Params.Decode(&in); err != nil || in.ProtocolVersion == "" {
-		return nil, invalidParams("initialize needs protocolVersion, capabilities and clientInfo")
+	for _, need := range []struct {
+		name string
+		is   func(jsonrpc.Raw) bool
+		want string
+	}{
+		{"protocolVersion", func(v jsonrpc.Raw) bool { _, ok := textOf(v); return ok }, "a string"},
+		{"capabilities", isObject, "an object"},
+		{"clientInfo", isObject, "an object"},
+	} {
+		switch v := lastMember(r.rpc.Params, need.name); {
+		case v == nil:
+			return nil, invalidParams("initialize needs " + need.name)
+		case !need.is(v):
+			return nil, invalidParams(need.name + " is " + need.want)
+		}
+	}
+	if err := r.rpc.Params.Decode(&in); err != nil {
+		return nil, invalidParams("initialize is malformed")
+	}
+	caps, info := len(lastMember(r.rpc.Params, "capabilities")), len(lastMember(r.rpc.Params, "clientInfo"))
+	if caps > maxCapabilities {
+		return nil, invalidParams(fmt.Sprintf("capabilities is longer than %d KiB", maxCapabilities>>10))
 	}
 	v := ParseVersion(in.ProtocolVersion)
 	if !v.HasHandshake() || !s.spoken[v] {
@@ -427,8 +492,10 @@ func (s *Server) initialize(r *Request) (any, error) {
 	if v == 0 {
 		return nil, s.unsupported(in.ProtocolVersion)
 	}
-	if n := r.session; n != nil && !n.begin(v, &in) {
-		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: initialized already")
+	if n := r.session; n != nil {
+		if err := n.begin(s.principal(ctx), v, &in, caps, info); err != nil {
+			return nil, err
+		}
 	}
 	return &InitializeResult{ProtocolVersion: v.String(), Capabilities: s.capabilitiesFor(v, r.session), ServerInfo: s.info,
 		Instructions: s.opts.Instructions}, nil
@@ -444,7 +511,7 @@ func (s *Server) discover() *DiscoverResult {
 	return d
 }
 
-// capabilitiesFor says what the server offers to a peer of v.
+// capabilitiesFor returns the server's capabilities for a peer of version v.
 func (s *Server) capabilitiesFor(v Version, n *Session) ServerCapabilities {
 	c := ServerCapabilities{Experimental: s.opts.Experimental, Logging: &Mark{}}
 	told := n != nil || v.Modern()
@@ -457,14 +524,14 @@ func (s *Server) capabilitiesFor(v Version, n *Session) ServerCapabilities {
 	if s.opts.Prompts || s.prompts.len() > 0 {
 		c.Prompts = &ListCapability{ListChanged: told}
 	}
-	if v.HasAudio() && s.completes() {
+	if v.HasAudio() && (s.opts.Source != nil || s.completes()) {
 		c.Completions = &Mark{}
 	}
 	tasks := s.tasks.offered.Load()
 	if tasks && v.HasCoreTasks() && n != nil {
 		c.Tasks = &TasksCapability{List: &Mark{}, Cancel: &Mark{}, Requests: &TasksRequests{Tools: &TasksTools{Call: &Mark{}}}}
 	}
-	if v.HasExtensions() || v.HasCoreTasks() { // the last legacy revision tolerates them
+	if v.HasExtensions() || v.HasCoreTasks() { // the last legacy version tolerates them
 		all := maps.Clone(s.opts.Extensions)
 		if all == nil {
 			all = map[string]Settings{}
@@ -482,7 +549,7 @@ func (s *Server) capabilitiesFor(v Version, n *Session) ServerCapabilities {
 	return c
 }
 
-// listCache is how long what the server tells about itself may be kept.
+// listCache returns the caching of lists and of the server's description.
 func (s *Server) listCache() *Caching {
 	c := &Caching{TTLMs: s.opts.CacheTTL.Milliseconds(), CacheScope: CachePublic}
 	if s.opts.Visible != nil {
@@ -491,7 +558,8 @@ func (s *Server) listCache() *Caching {
 	return c
 }
 
-// refused turns a handler's error into what a modern client gets: an error, a question or a task.
+// refused converts a handler's error into the response for a modern client: an error, a question or
+// a task.
 func (s *Server) refused(ctx context.Context, r *Request, err error) (any, error) {
 	if ask, ok := errors.AsType[*questions](err); ok {
 		return s.inputRequired(ctx, r, ask)

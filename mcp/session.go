@@ -3,45 +3,58 @@ package mcp
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/da1ed7bb/parley/internal/x/budget"
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// SessionOptions tune [Server.NewSession].
+// SessionOptions configure [Server.NewSession].
 type SessionOptions struct {
-	// ID names the session for its carrier, and is empty where the connection is the session.
+	// ID identifies the session for its transport. It is empty if the connection is the session.
 	ID string
 
-	// Voice is how the server speaks when nobody has asked: list changes, updates, questions of tasks. A [jsonrpc.Conn] is one; over HTTP
-	// it is [jsonrpc.PeerOf] the session's Asker and its event stream. Nil: such messages are dropped.
+	// Voice is the Peer for messages that do not belong to a request: list changes, updates,
+	// questions of tasks. It is the [jsonrpc.Conn], or over HTTP the [jsonrpc.PeerOf] the session's
+	// Asker and its event stream. If nil, such messages are dropped.
 	Voice jsonrpc.Peer
 
-	// OnRoots is called when the client's roots have changed. It must not wait. Nil: nobody cares.
+	// OnRoots is called when the client's roots have changed. It must not block. It may be nil.
 	OnRoots func()
 }
 
-// A Session is a legacy conversation, from its handshake on: the version it agreed on, what the client can do, what it subscribed to. It is
-// a [jsonrpc.Handler], also for modern requests on the same connection, which see nothing of it. It costs about 1 KB.
+// A Session is a legacy conversation after its handshake: it stores the negotiated version, the
+// client's capabilities and its subscriptions. It is a [jsonrpc.Handler], also for modern requests
+// on the same connection, which do not use its state. It takes about 1 KB of memory.
 type Session struct {
 	ID string
 
-	server  *Server
-	serial  uint64 // tells sessions apart, also when they are gone
-	voice   jsonrpc.Peer
-	onRoots func()
+	server   *Server
+	serial   uint64 // unique among all sessions of the server, including closed ones
+	notifier jsonrpc.Peer
+	onRoots  func()
+
+	principal string // set before the session is in Server.sessions
 
 	version      atomic.Uint32
 	level        atomic.Uint32
 	capabilities atomic.Pointer[ClientCapabilities]
 	client       atomic.Pointer[Implementation]
-	tools        atomic.Pointer[registry[*tool]] // the session's own; nil for none
-	live         atomic.Bool                     // the client said that it is initialized
-	over         chan struct{}                   // closed when the client has said its last word; nil: nobody tells
+	tools        atomic.Pointer[registry[*tool]] // the session's own tools; nil if it has none
+	live         atomic.Bool                     // the client has sent notifications/initialized
+	// closed when the client has closed its sending direction; nil if that is not observed
+	over chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	room budget.Account // in Server.room; what the session holds beyond freeWeight
+
+	mu     sync.Mutex // guards the fields below
+	held   int64      // weight of the client, its capabilities and subs
 	subs   map[string]struct{}
+	stops  map[string]func() // subscriptions at the Source, by URI
 	outbox noteQueue
 	pump   sync.WaitGroup
 	ctx    context.Context
@@ -49,20 +62,65 @@ type Session struct {
 	closed bool
 }
 
-// NewSession makes a session. Nothing is kept of it until its handshake, and nothing after Close.
+// NewSession returns a session. The server stores it only between its handshake and Close.
 func (s *Server) NewSession(o SessionOptions) *Session {
-	return &Session{ID: o.ID, server: s, serial: s.serials.Add(1), voice: o.Voice, onRoots: o.OnRoots}
+	return &Session{ID: o.ID, server: s, serial: s.serials.Add(1), notifier: o.Voice, onRoots: o.OnRoots, room: budget.Account{Pool: &s.room}}
 }
 
-// Handle answers a request of this conversation.
+// What clients may make the sessions of a server hold, in bytes of memory. Sessions last for hours,
+// and there may be ten thousand.
+const (
+	maxSessionRoom     = 32 << 20 // of all sessions together, beyond freeWeight of each
+	freeWeight         = 8 << 10
+	maxCapabilities    = 64 << 10 // length of the JSON text
+	maxClientInfo      = 64 << 10 // a longer one is stored without its icons, and with short texts
+	weightOfJSON       = 8        // memory that a byte of JSON takes once it is decoded
+	weightOfSubscriber = 256      // of one subscription, besides its URI
+)
+
+// holdLocked counts memory that the client makes the session hold, and reports whether there was
+// room.
+func (n *Session) holdLocked(weight int64) bool {
+	over := max(n.held+weight-freeWeight, 0) - max(n.held-freeWeight, 0)
+	if over > 0 && !n.room.Take(over) {
+		return false
+	}
+	n.held += weight
+	return true
+}
+
+// releaseLocked is the opposite of holdLocked.
+func (n *Session) releaseLocked(weight int64) {
+	over := max(n.held-freeWeight, 0) - max(n.held-weight-freeWeight, 0)
+	n.held -= weight
+	if over > 0 {
+		n.room.Give(over)
+	}
+}
+
+// errFull is the response to what a session has no room for.
+var errFull = jsonrpc.NewError(jsonrpc.CodeBusy, "The sessions hold too much").
+	WithData(jsonrpc.FaultData{Reason: "busy", Retryable: true, RetryAfterMs: 5000})
+
+func weightOfURI(uri string) int64 { return weightOfSubscriber + 2*int64(len(uri)) }
+
+// brief returns a client's description without what may be long.
+func brief(info Implementation) Implementation {
+	short := func(text string) string {
+		return strings.Clone(strings.ToValidUTF8(text[:min(len(text), 256)], "")) // the text may have been cut within a letter
+	}
+	return Implementation{Name: short(info.Name), Title: short(info.Title), Version: short(info.Version)}
+}
+
+// Handle handles a request of this conversation.
 func (n *Session) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	return n.server.serve(ctx, n, req)
 }
 
-// Version returns what the handshake agreed on, and the zero Version before.
+// Version returns the negotiated version, or the zero Version before the handshake.
 func (n *Session) Version() Version { return Version(n.version.Load()) }
 
-// Client returns how the client presented itself in the handshake.
+// Client returns the client's description of itself from the handshake.
 func (n *Session) Client() Implementation {
 	if c := n.client.Load(); c != nil {
 		return *c
@@ -70,19 +128,29 @@ func (n *Session) Client() Implementation {
 	return Implementation{}
 }
 
-// Capabilities returns what the client said in the handshake, nil before it. It is not to be changed.
+// Capabilities returns the client's capabilities from the handshake, or nil before it. They must
+// not be changed.
 func (n *Session) Capabilities() *ClientCapabilities { return n.capabilities.Load() }
 
-// Peer is the client as seen from the server when nobody has asked. Nil where there is no way to it.
-func (n *Session) Peer() jsonrpc.Peer { return n.voice }
+// Peer returns the Peer for messages that do not belong to a request. It may be nil.
+func (n *Session) Peer() jsonrpc.Peer { return n.notifier }
 
-// begin keeps what the handshake agreed on, and reports false when there was one already.
-func (n *Session) begin(v Version, in *InitializeParams) bool {
+// begin stores the result of the handshake; caps and info are the lengths of two of its texts. It
+// returns an error if there was a handshake already, if the session is closed, or if there is no
+// room for the capabilities.
+func (n *Session) begin(principal string, v Version, in *InitializeParams, caps, info int) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.version.Load() != 0 || n.closed {
-		return false
+		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: already initialized")
 	}
+	if !n.holdLocked(weightOfJSON * int64(caps)) {
+		return errFull
+	}
+	if info > maxClientInfo || !n.holdLocked(weightOfJSON*int64(info)) {
+		in.ClientInfo = brief(in.ClientInfo)
+	}
+	n.principal = principal
 	n.capabilities.Store(&in.Capabilities)
 	n.client.Store(&in.ClientInfo)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -90,33 +158,45 @@ func (n *Session) begin(v Version, in *InitializeParams) bool {
 	n.server.mu.Lock()
 	n.server.sessions[n] = struct{}{}
 	n.server.mu.Unlock()
-	return true
+	return nil
 }
 
-// ready is called when the client said that it is initialized: from now on it may be told of changes.
+// ready marks the client as initialized: from now on it may receive notifications about changes.
 func (n *Session) ready() {
 	if n.version.Load() != 0 {
 		n.live.Store(true)
 	}
 }
 
-// Close ends the session: nothing is sent any more, and it waits for what is being sent. Tasks that only this session could ask for are cancelled.
+// Close closes the session. It sends nothing more, and waits at most 5 s for messages that are
+// being sent. Tasks that belong only to this session are cancelled.
 func (n *Session) Close() {
 	n.server.tasks.endSession(n)
 	n.server.mu.Lock()
 	delete(n.server.sessions, n)
 	n.server.mu.Unlock()
 	n.mu.Lock()
+	began := !n.closed && n.version.Load() != 0
 	n.closed = true
+	n.releaseLocked(n.held)
+	stops := n.stops
+	n.subs, n.stops = nil, nil
 	if n.cancel != nil {
 		n.cancel()
 	}
 	n.mu.Unlock()
 	n.outbox.close()
-	n.pump.Wait()
+	for _, stop := range stops {
+		stop()
+	}
+	if began && n.server.opts.OnEnd != nil {
+		n.server.opts.OnEnd(n)
+	}
+	grace.Wait(&n.pump, grace.Time) // it writes to a peer that may not read
 }
 
-// AddTool offers a tool to this session alone; see [Server.AddTool]. It hides one of the server with the same name.
+// AddTool adds a tool for this session only; see [Server.AddTool]. It hides a server tool of the
+// same name.
 func (n *Session) AddTool(t Tool, f ToolFunc) error {
 	made, err := n.server.newTool(t, f)
 	if err != nil {
@@ -128,26 +208,27 @@ func (n *Session) AddTool(t Tool, f ToolFunc) error {
 		own = n.tools.Load()
 	}
 	own.put(t.Name, made, made.text)
-	n.tell(note{method: NotifyToolsChanged})
+	n.notify(note{method: NotifyToolsChanged})
 	return nil
 }
 
-// RemoveTools takes tools of this session away.
+// RemoveTools removes tools of this session.
 func (n *Session) RemoveTools(names ...string) {
 	if own := n.tools.Load(); own != nil && own.remove(names...) {
-		n.tell(note{method: NotifyToolsChanged})
+		n.notify(note{method: NotifyToolsChanged})
 	}
 }
 
-// ElicitationComplete tells the client that what the user was sent to a URL for is done (MCP 2025-11-25, Elicitation, URL Mode). id is the
-// ElicitationID of the question. Other revisions have no such message, and nothing is sent.
+// ElicitationComplete notifies the client that the interaction at a URL is complete (MCP
+// 2025-11-25, Elicitation, URL Mode). id is the ElicitationID of the question. Other versions do
+// not have this notification, and nothing is sent.
 func (n *Session) ElicitationComplete(id string) {
 	if n.Version().HasElicitationID() {
-		n.tell(note{method: NotifyElicitationComplete, other: ElicitationCompleteParams{ElicitationID: id}})
+		n.notify(note{method: NotifyElicitationComplete, other: ElicitationCompleteParams{ElicitationID: id}})
 	}
 }
 
-// subscribed reports whether the client wants to hear of a resource.
+// subscribed reports whether the client has subscribed to a resource.
 func (n *Session) subscribed(uri string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,30 +236,43 @@ func (n *Session) subscribed(uri string) bool {
 	return ok
 }
 
-// maxSubscriptions bounds what one conversation may subscribe to.
+// maxSubscriptions is the maximum number of subscriptions of one conversation.
 const maxSubscriptions = 1000
 
-// subscribe answers resources/subscribe and resources/unsubscribe.
+// subscribe handles resources/subscribe and resources/unsubscribe.
 func (s *Server) subscribe(ctx context.Context, r *Request) (any, error) {
 	uri, ok := textOf(r.p.uri)
 	if !ok || uri == "" {
-		return nil, invalidParams("uri is a string")
+		return nil, invalidParams("uri must be a string")
 	}
 	n := r.session
 	if n == nil {
-		return nil, jsonrpc.ErrMethodNotFound // nobody would remember it
+		return nil, jsonrpc.ErrMethodNotFound // without a session the subscription cannot be stored
+	}
+	if s.opts.Source != nil {
+		return s.subscribeSession(ctx, r, uri)
 	}
 	if r.Method == MethodResourcesSubscribe && !s.hasResource(ctx, r, uri) {
 		return nil, s.noResource(r.version, uri)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if r.Method == MethodResourcesUnsubscribe {
-		delete(n.subs, uri)
+	_, there := n.subs[uri]
+	switch {
+	case n.closed:
+		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the session has ended")
+	case r.Method == MethodResourcesUnsubscribe:
+		if there {
+			delete(n.subs, uri)
+			n.releaseLocked(weightOfURI(uri))
+		}
 		return empty, nil
-	}
-	if len(n.subs) >= maxSubscriptions {
+	case there:
+		return empty, nil
+	case len(n.subs) >= maxSubscriptions:
 		return nil, invalidParams("too many subscriptions")
+	case !n.holdLocked(weightOfURI(uri)):
+		return nil, errFull
 	}
 	if n.subs == nil {
 		n.subs = map[string]struct{}{}
@@ -187,9 +281,9 @@ func (s *Server) subscribe(ctx context.Context, r *Request) (any, error) {
 	return empty, nil
 }
 
-// tell queues a message to a client that is ready for it, and sees that it goes out.
-func (n *Session) tell(m note) {
-	if n.voice == nil || !n.live.Load() {
+// notify queues a message for an initialized client, and starts sending if necessary.
+func (n *Session) notify(m note) {
+	if n.notifier == nil || !n.live.Load() {
 		return
 	}
 	n.mu.Lock()
@@ -203,7 +297,7 @@ func (n *Session) tell(m note) {
 	}
 }
 
-// drain sends what is queued, and ends when nothing is.
+// drain sends the queued messages, and returns when the queue is empty.
 func (n *Session) drain() {
 	defer n.pump.Done()
 	for {
@@ -211,19 +305,22 @@ func (n *Session) drain() {
 		if !ok {
 			return
 		}
-		if err := n.voice.Notify(n.ctx, m.method, m.paramsFor(jsonrpc.ID{})); err != nil && n.ctx.Err() == nil && !errors.Is(err, jsonrpc.ErrOneWay) {
-			n.server.report("notify", err)
+		// After a panic of a transport or a store, the next messages are sent.
+		err := rescue.Call(n.server.report, func() error { return n.notifier.Notify(n.ctx, m.method, m.paramsFor(jsonrpc.ID{})) })
+		if err != nil && n.ctx.Err() == nil && !errors.Is(err, jsonrpc.ErrOneWay) {
+			n.server.report(ReportNotify, err)
 		}
 	}
 }
 
-// A capabilityCache decodes the capabilities that modern clients repeat in each request.
+// A capabilityCache caches the decoded capabilities that modern clients repeat in each request.
 type capabilityCache struct {
-	mu   sync.RWMutex // guards what follows
+	mu   sync.RWMutex // guards the fields below
 	seen map[string]*ClientCapabilities
 }
 
-// cachedCapabilities bounds how many texts are kept, and longestCapabilities each of them.
+// cachedCapabilities is the maximum number of cached texts, and longestCapabilities the maximum
+// length of each.
 const (
 	cachedCapabilities  = 256
 	longestCapabilities = 4096

@@ -105,6 +105,32 @@ func TestSkills(t *testing.T) {
 	}
 }
 
+// TestBlockStringsInSkills checks the line ends of block strings (YAML 1.2.2, section 8.1.1.2).
+func TestBlockStringsInSkills(t *testing.T) {
+	for header, want := range map[string]string{
+		"|":  "a\n\nb\n",
+		"|-": "a\n\nb",
+		"|+": "a\n\nb\n\n\n",
+		">":  "a\nb\n",
+		">-": "a\nb",
+		">+": "a\nb\n\n\n",
+	} {
+		s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+		text := "---\nname: x\ndescription: d\nnote: " + header + "\n  a\n\n  b\n\n\nend: true\n---\n"
+		must(t, s.AddSkill("x", fstest.MapFS{"SKILL.md": {Data: []byte(text)}}))
+		list, err := connect(t, s, mcp.ClientOptions{}, mcp.V20260728).ListSkills(t.Context(), nil)
+		must(t, err)
+		var front struct {
+			Note string `json:"note"`
+			End  bool   `json:"end"`
+		}
+		must(t, list.Skills[0].Frontmatter.Decode(&front))
+		if front.Note != want || !front.End {
+			t.Errorf("%s: %q, want %q", header, front.Note, want)
+		}
+	}
+}
+
 func TestWrongSkills(t *testing.T) {
 	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
 	for what, text := range map[string]string{

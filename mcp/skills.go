@@ -17,12 +17,13 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Skills are folders of instructions for a model, served as resources (SEP-2640, Skills Extension). Each has a SKILL.md at its root.
+// Skills are folders of instructions for a model, served as resources (SEP-2640, Skills Extension).
+// Each has a SKILL.md at its root.
 
-// A Skill is the entry of one skill: what its SKILL.md says of itself, and all its files.
+// A Skill is the entry of one skill: the front matter of its SKILL.md and all its files.
 type Skill struct {
 	URI         string          `json:"uri"`         // of its SKILL.md
-	Frontmatter jsonrpc.Raw     `json:"frontmatter"` // an object with name and description at least
+	Frontmatter jsonrpc.Raw     `json:"frontmatter"` // an object with at least name and description
 	Resources   []SkillResource `json:"resources"`
 }
 
@@ -33,7 +34,7 @@ type SkillResource struct {
 	Size   int64  `json:"size"`   // bytes
 }
 
-// What a skill may hold (SEP-2640, Limits).
+// Limits of a skill (SEP-2640, Limits).
 const (
 	maxSkillFiles = 512
 	maxSkillBytes = 16 << 20
@@ -45,26 +46,28 @@ const (
 	directoryType = "inode/directory"
 )
 
-// skillSet holds the skills of a server.
+// skillSet contains the skills of a server.
 type skillSet struct {
 	offered atomic.Bool
 	entries registry[Skill]
 	dirs    registry[*directory]
 }
 
-// A directory is one folder, by its URI.
+// A directory is one folder, stored by its URI.
 type directory struct{ children registry[Resource] }
 
 func (k *skillSet) settings() Settings { return Settings{"directoryRead": true} }
 
 var skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// AddSkill offers the skill in files at a path such as "acme/billing/refunds", whose last part is the skill's name. Its files become resources. The
-// files are read once, now; it returns an error when there is no SKILL.md with a name and a description, or too much.
+// AddSkill adds the skill in files at a path such as "acme/billing/refunds", whose last part is the
+// name of the skill. Its files become resources. They are read once, by this call. It returns an
+// error if there is no SKILL.md with that name and a description, if the skill has more than 512
+// files or 16 MiB, or if a file cannot be read.
 func (s *Server) AddSkill(at string, files fs.FS) error {
 	name := path.Base(at)
 	if len(name) > 64 || !skillName.MatchString(name) || !fs.ValidPath(at) {
-		return fmt.Errorf("mcp: skill %q: the last part of the path is a name of a-z, 0-9 and single dashes", at)
+		return fmt.Errorf("mcp: skill %q: the last part of the path must be a name of a-z, 0-9 and single dashes", at)
 	}
 	head, err := fs.ReadFile(files, skillFile)
 	if err != nil {
@@ -127,7 +130,7 @@ func (s *Server) AddSkill(at string, files fs.FS) error {
 	return nil
 }
 
-// addFile puts a file into its folder, and the folder into the one above it.
+// addFile adds a file to its folder, and each folder to its parent.
 func (k *skillSet) addFile(r Resource) {
 	for {
 		rest, _ := strings.CutPrefix(r.URI, skillScheme)
@@ -147,7 +150,7 @@ func (k *skillSet) addFile(r Resource) {
 	}
 }
 
-// escapePath makes a file's path part of a URI.
+// escapePath escapes a file path for a URI.
 func escapePath(file string) string {
 	var out strings.Builder
 	for _, c := range []byte(file) {
@@ -160,7 +163,8 @@ func escapePath(file string) string {
 	return out.String()
 }
 
-// mimeTypes are those of files that skills hold; the system's own table would make results differ from machine to machine.
+// mimeTypes are the MIME types of files that skills usually contain. The system's table is not
+// used, because results would differ between machines.
 var mimeTypes = map[string]string{
 	".md": "text/markdown", ".txt": "text/plain", ".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml",
 	".py": "text/x-python", ".sh": "text/x-shellscript", ".js": "text/javascript", ".html": "text/html", ".css": "text/css", ".csv": "text/csv",
@@ -177,7 +181,7 @@ func mimeOf(file string, body []byte) string {
 	return "application/octet-stream"
 }
 
-// handleSkills finds the methods of the skills extension.
+// handleSkills handles the methods of the skills extension.
 func (s *Server) handleSkills(ctx context.Context, r *Request) (body any, cache *Caching, known bool, err error) {
 	switch r.Method {
 	case MethodSkillsList, MethodSkillsGet, MethodDirectoryRead:
@@ -196,7 +200,7 @@ func (s *Server) handleSkills(ctx context.Context, r *Request) (body any, cache 
 	if r.Method == MethodSkillsGet {
 		skill, ok := s.skills.entries.get(uri)
 		if !ok || visible != nil && !visible(uri) {
-			return nil, nil, true, invalidParams("uri is of no skill")
+			return nil, nil, true, invalidParams("uri is not that of a skill")
 		}
 		return struct {
 			Skill Skill `json:"skill"`
@@ -204,7 +208,7 @@ func (s *Server) handleSkills(ctx context.Context, r *Request) (body any, cache 
 	}
 	d, ok := s.skills.dirs.get(uri)
 	if !ok {
-		return nil, nil, true, invalidParams("uri is of no directory")
+		return nil, nil, true, invalidParams("uri is not that of a directory")
 	}
 	body, err = asBody(listPage("resources", r.p.cursor, s.opts.PageSize, r.version, visible, &d.children))
 	return body, s.listCache(), true, err
@@ -218,7 +222,7 @@ type ListSkillsResult struct {
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// ListSkills returns one page of skills. A list may be short of skills that [Client.GetSkill] finds.
+// ListSkills returns one page of skills. The list may lack skills that [Client.GetSkill] finds.
 func (c *Client) ListSkills(ctx context.Context, p *ListParams) (*ListSkillsResult, error) {
 	return list[ListSkillsResult](ctx, c, MethodSkillsList, p)
 }
@@ -234,7 +238,7 @@ func (c *Client) GetSkill(ctx context.Context, uri string) (*Skill, error) {
 	return &out.Skill, nil
 }
 
-// ReadDirectory returns one page of what lies in a directory of a skill.
+// ReadDirectory returns one page of the entries in a directory of a skill.
 func (c *Client) ReadDirectory(ctx context.Context, uri string, cursor *string) (*ListResourcesResult, error) {
 	var out ListResourcesResult
 	err := c.Call(ctx, MethodDirectoryRead, struct {
@@ -244,10 +248,12 @@ func (c *Client) ReadDirectory(ctx context.Context, uri string, cursor *string) 
 	return &out, err
 }
 
-// ErrSkillChanged says that a file is not what the entry of its skill says: it was changed, or is none of its files. The entry is to be fetched again.
-var ErrSkillChanged = errors.New("mcp: the file is not what the skill's entry says")
+// ErrSkillChanged reports that a file does not match the entry of its skill: it was changed, or it
+// is not one of the skill's files. Fetch the entry again.
+var ErrSkillChanged = errors.New("mcp: the file does not match the skill's entry")
 
-// ReadSkillFile reads one file of a skill and holds it against the skill's entry. What does not fit it is not returned.
+// ReadSkillFile reads one file of a skill and compares it with the skill's entry. A file that does
+// not match is not returned.
 func (c *Client) ReadSkillFile(ctx context.Context, skill *Skill, uri string) ([]byte, error) {
 	i := slices.IndexFunc(skill.Resources, func(r SkillResource) bool { return r.URI == uri })
 	if i < 0 {
@@ -273,7 +279,7 @@ func (c *Client) ReadSkillFile(ctx context.Context, skill *Skill, uri string) ([
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrSkillChanged, err)
 		}
-		own, _ := canonical(mustEncode(front)) // what was just encoded has a canonical form
+		own, _ := canonical(mustEncode(front)) // an encoded value always has a canonical form
 		said, err := canonical(skill.Frontmatter)
 		if err != nil || string(own) != string(said) {
 			return nil, fmt.Errorf("%w: front matter of %s", ErrSkillChanged, uri)

@@ -80,7 +80,7 @@ func TestNoCommonVersionFailsQuickly(t *testing.T) {
 	}
 }
 
-// A server in the same process behaves like one behind a wire.
+// TestLocal checks that a server in the same process behaves like one behind a transport.
 func TestLocal(t *testing.T) {
 	each(t, func(t *testing.T, v mcp.Version) {
 		var runs, computed atomic.Int32
@@ -128,7 +128,7 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// When the server goes, what listens to it ends.
+// TestListenEndsWithTheServer checks that Listen returns when the server is gone.
 func TestListenEndsWithTheServer(t *testing.T) {
 	each(t, func(t *testing.T, v mcp.Version) {
 		here, stop := pipe(t, calculator(nil))

@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// worker has tools that become tasks.
+// worker returns a server with tools that become tasks.
 func worker(t testing.TB, o *mcp.ServerOptions, release <-chan struct{}, ended chan<- error) *mcp.Server {
 	if o == nil {
 		o = &mcp.ServerOptions{}
@@ -19,9 +19,9 @@ func worker(t testing.TB, o *mcp.ServerOptions, release <-chan struct{}, ended c
 	o.TaskPoll = 10 * time.Millisecond
 	s := mcp.NewServer(mcp.Implementation{Name: "worker", Version: "1"}, o)
 	mcp.AddTool(s, mcp.Tool{Name: "slow", Task: mcp.TaskOptional}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
-		if err := r.Progress(ctx, 1, 2, "not for tasks"); err != nil {
+		if err := r.Progress(ctx, 1, 2, "not for tasks"); err != nil && ctx.Err() == nil {
 			return "", err
-		}
+		} // a task may be cancelled before its function starts
 		select {
 		case <-release:
 			return "done", nil
@@ -52,7 +52,7 @@ func worker(t testing.TB, o *mcp.ServerOptions, release <-chan struct{}, ended c
 		return a["where"].Roots[0].URI + " " + a["sure"].Elicit.Action, nil
 	})
 	mcp.AddTool(s, mcp.Tool{Name: "later", Task: mcp.TaskOptional, TaskLate: true}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
-		roots, err := r.Roots(ctx, "where") // a round of the call itself
+		roots, err := r.Roots(ctx, "where") // a question of the call itself
 		if err != nil {
 			return "", err
 		}
@@ -146,7 +146,7 @@ func TestTaskEndsWithItsCaller(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		_ = eventually(t, ended) // whatever the cause
+		_ = eventually(t, ended) // any cause
 		task, err := c.GetTask(t.Context(), id)
 		if err != nil || task.Status != mcp.TaskCancelled {
 			t.Errorf("task %+v, %v", task, err)
@@ -193,6 +193,9 @@ func TestTaskStatusIsTold(t *testing.T) {
 				release <- struct{}{}
 				return nil
 			}
+			if ch.Task.Status == mcp.TaskWorking { // its progress may arrive first
+				return nil
+			}
 			heard <- ch.Task
 			return errEnough
 		})
@@ -206,7 +209,8 @@ func TestTaskStatusIsTold(t *testing.T) {
 	}
 }
 
-// Sealed state: what was changed, belongs to another request, or is too old, is refused.
+// TestStateIsSealed checks that encrypted state is rejected if it was changed, belongs to another
+// request, or has expired.
 func TestStateIsSealed(t *testing.T) {
 	s := calculator(nil)
 	mcp.AddTool(s, mcp.Tool{Name: "confirm"}, func(ctx context.Context, r *mcp.Request, _ struct {
@@ -269,7 +273,8 @@ func TestStateIsSealed(t *testing.T) {
 	}
 }
 
-// When a session without a name goes, nobody can ask for its tasks any more, and they end.
+// TestTasksEndWithTheirSession checks that the tasks of a session without a principal are cancelled
+// when the session is closed, because no one could access them.
 func TestTasksEndWithTheirSession(t *testing.T) {
 	ended := make(chan error, 1)
 	s := worker(t, nil, make(chan struct{}), ended)

@@ -17,43 +17,40 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// taskPrefix is what the keys of tasks begin with; owner and id follow.
+// taskPrefix is the prefix of the keys of tasks. The owner and the ID follow.
 const taskPrefix = "mcp/tasks/"
 
-// StoredTasks is a [TaskStore] that outlives the process. It keeps a task as a value under mcp/tasks/, with a time to live; which tasks there
-// are, and in what order they began, it also knows by heart. One server uses it, in one process: [store.Under] makes room for more.
+// StoredTasks is a [TaskStore] that survives restarts. It stores each task as a value under
+// mcp/tasks/, with a time to live. It also has an index of all tasks and their order in memory, so
+// that only one server in one process may use it; [store.Under] separates several of them.
 //
-// It first takes up what is there from before. A task that has ended is found again with its result. One that was under way has
-// failed, since nobody works on it any more, and says so.
+// Before its first operation it loads the tasks of earlier processes. A finished task is available
+// with its result. A task that was still running becomes failed, with a message that the server was
+// stopped.
 type StoredTasks struct {
 	values store.Values
-	most   int
 	loaded atomic.Bool
-	turn   chan struct{} // of one, to load
+	turn   chan struct{} // holds one value, for the loading goroutine
 
-	mu     sync.Mutex // guards what follows
-	byID   map[string]*storedTask
-	order  []*storedTask // oldest first
-	number uint64        // of the newest
+	mu         sync.Mutex // guards the fields below
+	taskLedger            // owners as in keys
 }
 
-// A storedTask is what is known by heart.
-type storedTask struct {
-	id, owner string    // owner as in keys
-	number    uint64    // grows from task to task
-	until     time.Time // zero: for ever
-}
+func (e *taskEntry) key() string { return taskPrefix + e.owner + "/" + e.id }
 
-func (t *storedTask) key() string            { return taskPrefix + t.owner + "/" + t.id }
-func (t *storedTask) old(now time.Time) bool { return !t.until.IsZero() && !now.Before(t.until) }
-
-// NewTaskStore makes a TaskStore of at most most tasks that are kept in v, each for its TTL. It reads nothing yet. Trouble of v is a
-// [*store.Fault], which a server answers with -31009.
+// NewTaskStore returns a TaskStore that stores tasks in v, each for its TTL: at most most tasks and
+// 256 MiB; see [TaskLimits] for what happens at the limits. It reads nothing yet. Errors of v are a
+// [*store.Fault], for which a server responds with -31009.
 func NewTaskStore(v store.Values, most int) *StoredTasks {
-	return &StoredTasks{values: v, most: most, turn: make(chan struct{}, 1), byID: map[string]*storedTask{}}
+	return NewTaskStoreWith(v, &TaskLimits{Tasks: most})
 }
 
-// A taskRecord is a task as it is kept.
+// NewTaskStoreWith is like [NewTaskStore] with other limits. Nil means the defaults.
+func NewTaskStoreWith(v store.Values, l *TaskLimits) *StoredTasks {
+	return &StoredTasks{values: v, turn: make(chan struct{}, 1), taskLedger: newTaskLedger(l.withDefaults(taskBytesStored))}
+}
+
+// A taskRecord is the stored form of a task.
 type taskRecord struct {
 	Number        uint64                  `json:"number"`
 	Status        TaskStatus              `json:"status"`
@@ -77,13 +74,14 @@ func (r *taskRecord) task(id string) *Task {
 		TTL: time.Duration(r.TTL), PollInterval: time.Duration(r.PollInterval), InputRequests: r.InputRequests, Result: r.Result, Error: r.Error}
 }
 
-// ownerKey stands for an owner, whose name may be long and is nobody's business.
+// ownerKey returns a digest of an owner's name, which may be long or confidential.
 func ownerKey(owner string) string {
 	sum := sha256.Sum256([]byte(owner))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Load takes up what the store has from before. Whatever is asked first does it otherwise, and waits for it.
+// Load loads the tasks of earlier processes from the store. If it is not called, the first
+// operation loads them.
 func (s *StoredTasks) Load(ctx context.Context) error {
 	if s.loaded.Load() {
 		return nil
@@ -97,7 +95,7 @@ func (s *StoredTasks) Load(ctx context.Context) error {
 	if s.loaded.Load() {
 		return nil
 	}
-	var all []*storedTask
+	var all []*taskEntry
 	for after := taskPrefix; ; {
 		page, err := s.values.List(ctx, taskPrefix, after, 0)
 		if err != nil {
@@ -115,20 +113,19 @@ func (s *StoredTasks) Load(ctx context.Context) error {
 			all = append(all, t)
 		}
 	}
-	slices.SortFunc(all, func(a, b *storedTask) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(all, func(a, b *taskEntry) int { return cmp.Compare(a.number, b.number) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range all {
-		s.byID[t.id] = t
+		s.add(t)
 		s.number = t.number
 	}
-	s.order = all
 	s.loaded.Store(true)
 	return nil
 }
 
-// survivor takes up one task from before.
-func (s *StoredTasks) survivor(ctx context.Context, v store.Value) (*storedTask, error) {
+// survivor loads one task of an earlier process.
+func (s *StoredTasks) survivor(ctx context.Context, v store.Value) (*taskEntry, error) {
 	owner, id, ok := strings.Cut(strings.TrimPrefix(v.Key, taskPrefix), "/")
 	if !ok {
 		return nil, errors.New("not the key of a task")
@@ -141,22 +138,23 @@ func (s *StoredTasks) survivor(ctx context.Context, v store.Value) (*storedTask,
 	if err := raw.Decode(&r); err != nil {
 		return nil, err
 	}
-	t := &storedTask{id: id, owner: owner, number: r.Number, until: v.Expires}
+	t := &taskEntry{id: id, owner: owner, number: r.Number, until: v.Expires, bytes: r.task(id).weight(), final: true}
 	if !r.Status.Final() {
 		r.Status, r.InputRequests, r.Updated = TaskFailed, nil, time.Now().UTC()
 		r.StatusMessage, r.Error = errTaskStopped.Message, errTaskStopped
 		if _, err := s.values.Put(ctx, v.Key, v.Rev, mustEncode(&r), left(v.Expires)); err != nil && !errors.Is(err, store.ErrConflict) {
-			return nil, err // a conflict: it has expired at this moment
+			return nil, err // a conflict means that it has just expired
 		}
 	}
 	return t, nil
 }
 
-// errTaskStopped is how a task ends that was under way when its server was stopped.
+// errTaskStopped is the error of a task that was running when its server stopped.
 var errTaskStopped = jsonrpc.NewError(jsonrpc.CodeInternalError, "The server was stopped during the task.").
 	WithData(jsonrpc.FaultData{Reason: "interrupted"})
 
-// left is the time to live of what is kept until then: 0 for ever.
+// left returns the time to live of a value that expires at until, or 0 for a value that does not
+// expire.
 func left(until time.Time) time.Duration {
 	if until.IsZero() {
 		return 0
@@ -169,7 +167,18 @@ func (s *StoredTasks) Put(ctx context.Context, owner string, task *Task) error {
 	if err := s.Load(ctx); err != nil {
 		return err
 	}
-	t, fresh, err := s.admit(ownerKey(owner), task)
+	s.mu.Lock()
+	var before int64
+	if old := s.byID[task.ID]; old != nil {
+		before = old.bytes
+	}
+	t, fresh, gone, err := s.put(ownerKey(owner), task, time.Now())
+	s.mu.Unlock()
+	for _, other := range gone {
+		// A task that cannot be deleted expires by itself. Until then it is only found again after
+		// a restart.
+		_ = s.values.Delete(ctx, other.key(), store.Any)
+	}
 	if t == nil || err != nil {
 		return err
 	}
@@ -181,53 +190,16 @@ func (s *StoredTasks) Put(ctx context.Context, owner string, task *Task) error {
 	if err == nil {
 		_, err = s.values.Put(ctx, t.key(), rev, raw, left(t.until))
 	}
-	if err != nil && fresh {
+	if err != nil {
 		s.mu.Lock()
-		s.dropLocked(func(k *storedTask) bool { return k == t })
+		if fresh {
+			s.drop(func(other *taskEntry) bool { return other == t })
+		} else {
+			s.weigh(t, before)
+		}
 		s.mu.Unlock()
 	}
 	return err
-}
-
-// admit finds the place of a task, or makes one. None, and no error: its time is over.
-func (s *StoredTasks) admit(owner string, task *Task) (t *storedTask, fresh bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	t = s.byID[task.ID]
-	switch {
-	case t != nil && t.owner != owner:
-		return nil, false, ErrNoTask
-	case t != nil && t.old(now):
-		return nil, false, nil // the store drops it by itself
-	case t != nil:
-		return t, false, nil
-	}
-	t = &storedTask{id: task.ID, owner: owner, until: task.until()}
-	if t.old(now) {
-		return nil, false, nil
-	}
-	if len(s.order) >= s.most {
-		s.dropLocked(func(k *storedTask) bool { return k.old(now) })
-	}
-	if len(s.order) >= s.most {
-		return nil, false, errTaskRoom
-	}
-	s.number++
-	t.number = s.number
-	s.byID[t.id] = t
-	s.order = append(s.order, t)
-	return t, true, nil
-}
-
-func (s *StoredTasks) dropLocked(which func(*storedTask) bool) {
-	s.order = slices.DeleteFunc(s.order, func(t *storedTask) bool {
-		if which(t) {
-			delete(s.byID, t.id)
-			return true
-		}
-		return false
-	})
 }
 
 // Get implements [TaskStore].
@@ -238,16 +210,16 @@ func (s *StoredTasks) Get(ctx context.Context, owner, id string) (*Task, error) 
 	s.mu.Lock()
 	t := s.byID[id]
 	s.mu.Unlock()
-	if t == nil || t.owner != ownerKey(owner) || t.old(time.Now()) {
+	if t == nil || t.owner != ownerKey(owner) || t.expired(time.Now()) {
 		return nil, ErrNoTask
 	}
 	return s.read(ctx, t)
 }
 
-func (s *StoredTasks) read(ctx context.Context, t *storedTask) (*Task, error) {
+func (s *StoredTasks) read(ctx context.Context, t *taskEntry) (*Task, error) {
 	v, err := s.values.Get(ctx, t.key())
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, ErrNoTask // it has expired, or is not there yet
+		return nil, ErrNoTask // it has expired, or is not stored yet
 	}
 	if err != nil {
 		return nil, err
@@ -264,26 +236,12 @@ func (s *StoredTasks) List(ctx context.Context, owner, after string, n int) ([]*
 	if err := s.Load(ctx); err != nil {
 		return nil, err
 	}
-	key := ownerKey(owner)
 	s.mu.Lock()
-	now := time.Now()
-	s.dropLocked(func(t *storedTask) bool { return t.old(now) })
-	var from uint64
-	if after != "" {
-		t := s.byID[after]
-		if t == nil || t.owner != key {
-			s.mu.Unlock()
-			return nil, ErrNoTask
-		}
-		from = t.number
-	}
-	var page []*storedTask
-	for _, t := range s.order {
-		if t.owner == key && t.number > from && len(page) < n {
-			page = append(page, t)
-		}
-	}
+	page, ok := s.page(ownerKey(owner), after, n)
 	s.mu.Unlock()
+	if !ok {
+		return nil, ErrNoTask
+	}
 	var out []*Task
 	for _, t := range page {
 		task, err := s.read(ctx, t)
@@ -298,7 +256,7 @@ func (s *StoredTasks) List(ctx context.Context, owner, after string, n int) ([]*
 	return out, nil
 }
 
-// taskTrouble is what a caller hears of an error of a TaskStore.
+// taskTrouble converts an error of a TaskStore to the error for the caller.
 func taskTrouble(err error) error {
 	if fault, ok := errors.AsType[*store.Fault](err); ok {
 		code, message, data := fault.Public()

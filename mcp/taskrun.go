@@ -5,50 +5,57 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/store"
 )
 
-// A task is a call of a tool that goes on after its first answer. Its handler runs on a goroutine that the server owns, until it returns, the
-// client cancels it, its time to live is over or the server closes.
+// A task is a tool call that continues after its first response. Its handler runs on a goroutine
+// that the server owns, until it returns, the client cancels the task, its time to live ends or the
+// server is closed.
 
-// taskKeeper owns the tasks of a server.
-type taskKeeper struct {
+// taskTable owns the tasks of a server.
+type taskTable struct {
 	s       *Server
 	store   TaskStore
 	offered atomic.Bool // some tool may become a task
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	running sync.WaitGroup
-	life    string // tells the sessions of this process from those of another on the same store
+	serving sync.WaitGroup
+	// distinguishes the sessions of this process from those of other processes on the same store
+	life string
 
-	mu     sync.Mutex // guards what follows
-	byID   map[string]*runningTask
-	closed bool
+	mu      sync.Mutex // guards the fields below
+	byID    map[string]*runningTask
+	closed  bool
+	running runningShare            // of all owners
+	shares  map[string]runningShare // by owner
 }
 
-func newTaskKeeper(s *Server) *taskKeeper {
-	k := &taskKeeper{s: s, store: s.opts.Tasks, byID: map[string]*runningTask{}, life: newID()}
+func newTaskTable(s *Server) *taskTable {
+	k := &taskTable{s: s, store: s.opts.Tasks, byID: map[string]*runningTask{}, shares: map[string]runningShare{}, life: newID()}
 	if k.store == nil {
-		k.store = NewTaskMemory(10_000)
+		k.store = NewTaskMemoryWith(nil)
 	}
 	k.ctx, k.cancel = context.WithCancelCause(context.Background())
 	return k
 }
 
-func (k *taskKeeper) close() {
+func (k *taskTable) close() {
 	k.mu.Lock()
 	k.closed = true
 	k.mu.Unlock()
 	k.cancel(jsonrpc.ErrClosed)
-	k.running.Wait()
+	grace.Wait(&k.serving, grace.Time) // a tool that ignores its context continues
 }
 
-func (k *taskKeeper) find(owner, id string) *runningTask {
+func (k *taskTable) find(owner, id string) *runningTask {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if t := k.byID[id]; t != nil && t.owner == owner {
@@ -57,8 +64,8 @@ func (k *taskKeeper) find(owner, id string) *runningTask {
 	return nil
 }
 
-// endSession ends the tasks that only this session could ask for.
-func (k *taskKeeper) endSession(n *Session) {
+// endSession cancels the tasks that belong only to this session.
+func (k *taskTable) endSession(n *Session) {
 	k.mu.Lock()
 	var all []*runningTask
 	for _, t := range k.byID {
@@ -72,17 +79,17 @@ func (k *taskKeeper) endSession(n *Session) {
 	}
 }
 
-// owner is whose tasks they are where callers have no name.
+// owner returns the owner of the session's tasks, for callers without a principal.
 func (n *Session) owner() string { return fmt.Sprintf("session %s %d", n.server.tasks.life, n.serial) }
 
-// knows reports whether there is such a task.
-func (k *taskKeeper) knows(owner, id string) bool {
+// contains reports whether the owner has a task with this ID.
+func (k *taskTable) contains(owner, id string) bool {
 	_, err := k.store.Get(context.Background(), owner, id)
 	return err == nil
 }
 
-// get returns the newest state of a task.
-func (k *taskKeeper) get(ctx context.Context, owner, id string) (*Task, error) {
+// get returns the latest state of a task.
+func (k *taskTable) get(ctx context.Context, owner, id string) (*Task, error) {
 	if t := k.find(owner, id); t != nil {
 		return t.snapshot(), nil
 	}
@@ -92,35 +99,45 @@ func (k *taskKeeper) get(ctx context.Context, owner, id string) (*Task, error) {
 
 // A runningTask is a task whose handler runs.
 type runningTask struct {
-	keeper  *taskKeeper
+	tasks   *taskTable
 	owner   string
-	ext     bool     // the extension, not the core of 2025-11-25
+	ext     bool     // the extension, not the tasks of 2025-11-25
 	session *Session // of a core task
-	born    Task     // as it began
+	born    Task     // the initial state
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when the task is final
+	weight  int64         // size of its request while the handler runs
 
-	order sync.Mutex // held from a change of the task until it is stored
+	order sync.Mutex // held from a change of the task until the change is stored
 
-	mu      sync.Mutex // guards what follows
-	task    Task
+	mu      sync.Mutex                  // guards the fields below
+	task    Task                        // its InputRequests is replaced, never changed: copies share it
 	waiting map[string]chan jsonrpc.Raw // by the key of a question of the extension
 	wanted  map[string]Question
-	used    map[string]int // keys of questions, which never come twice
-	voices  []jsonrpc.Peer // of requests that wait for the result
-	expiry  *time.Timer
+	used    map[string]int // keys of questions, which are never reused
+	// of requests that wait for the result, while they wait; at most maxVoices
+	notifiers []jsonrpc.Peer
+	expiry    *time.Timer
 }
 
 var errTaskCancelled = errors.New("mcp: the client cancelled the task")
 
-// begin makes a task for a request. The handler's context ends by end.
-func (k *taskKeeper) begin(ctx context.Context, r *Request, ttl time.Duration, end context.CancelCauseFunc) (*runningTask, error) {
+// begin creates a task for a request. end cancels the handler's context.
+func (k *taskTable) begin(ctx context.Context, r *Request, ttl time.Duration, end context.CancelCauseFunc) (*runningTask, error) {
 	now := time.Now()
-	t := &runningTask{keeper: k, owner: r.owner(ctx), ext: r.version.Modern(), session: r.session, cancel: end, done: make(chan struct{}),
+	t := &runningTask{tasks: k, owner: r.owner(ctx), ext: r.version.Modern(), session: r.session, cancel: end, done: make(chan struct{}),
 		task: Task{ID: newID(), Status: TaskWorking, Created: now, Updated: now, TTL: ttl, PollInterval: k.s.opts.TaskPoll}}
 	t.born = t.task
+	t.weight = runningWeight(r.rpc.Params)
+	k.mu.Lock()
+	err := k.admit(t.owner, t.weight)
+	k.mu.Unlock()
+	if err != nil {
+		return nil, taskTrouble(err)
+	}
 	if err := k.store.Put(ctx, t.owner, &t.born); err != nil {
-		k.s.report("task", err)
+		k.s.report(jsonrpc.ReportTask, err)
+		t.over()
 		return nil, taskTrouble(err)
 	}
 	k.mu.Lock()
@@ -134,26 +151,36 @@ func (k *taskKeeper) begin(ctx context.Context, r *Request, ttl time.Duration, e
 	k.mu.Unlock()
 	if closed {
 		t.fail(errTaskStopped)
+		t.over()
 		return nil, jsonrpc.ErrClosed
 	}
 	return t, nil
 }
 
-// expire ends a task whose time is over.
+// over releases the place of a task whose handler has returned.
+func (t *runningTask) over() {
+	t.tasks.mu.Lock()
+	defer t.tasks.mu.Unlock()
+	t.tasks.account(t.owner, -1, -t.weight)
+}
+
+// expire cancels a task whose time to live has ended.
 func (t *runningTask) expire() {
+	defer rescue.Catch(t.tasks.s.report, nil) // of a TaskStore
 	if !t.stop(errTaskExpired) {
-		t.keeper.drop(t) // it could not be stored, and was kept until now
+		t.tasks.drop(t) // it could not be stored, and was retained in memory until now
 	}
 }
 
-// drop has the store be all that knows of a task.
-func (k *taskKeeper) drop(t *runningTask) {
+// drop removes a task from memory. From then on it is only in the store.
+func (k *taskTable) drop(t *runningTask) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.byID, t.born.ID)
 }
 
-// owner is whose tasks a request may see: the caller's, and those of its session where callers have no name.
+// owner returns the owner of the tasks that a request may access: the caller's principal, or the
+// session if the caller has no principal.
 func (r *Request) owner(ctx context.Context) string {
 	p := r.server.principal(ctx)
 	if p == "" && r.session != nil {
@@ -170,7 +197,8 @@ func (t *runningTask) snapshot() *Task {
 	return &c
 }
 
-// change updates the task, stores it, and then tells those who listen. It reports false when the task was final already. f has the lock.
+// change updates the task, stores it, and then notifies the listeners. It reports false if the task
+// was already final. f runs with the lock held.
 func (t *runningTask) change(f func(*Task)) bool {
 	t.order.Lock()
 	t.mu.Lock()
@@ -191,30 +219,25 @@ func (t *runningTask) change(f func(*Task)) bool {
 	t.order.Unlock()
 	if c.Status.Final() {
 		if stored {
-			t.keeper.drop(t)
+			t.tasks.drop(t)
 			if t.expiry != nil {
 				t.expiry.Stop()
 			}
 		}
 		close(t.done)
 	}
-	told := c
-	told.InputRequests = maps.Clone(c.InputRequests)
-	if t.ext {
-		t.keeper.s.tell(note{method: NotifyTask, task: &told})
-	} else if t.session != nil {
-		t.session.tell(note{method: NotifyTaskStatus, task: &told})
-	}
+	t.notify(&c)
 	return true
 }
 
-// store puts a state of the task into the store. A result that finds no room there is none: after a restart it would be gone, so that the
-// task has failed from now on. What cannot be stored at all stays in memory for its time, and will have failed after a restart too.
+// store writes a state of the task to the store. If a result cannot be stored, the task becomes
+// failed, because the result would be lost at a restart. If the failure cannot be stored either, it
+// stays in memory for the task's time to live; after a restart the task is failed too.
 func (t *runningTask) store(c *Task) bool {
 	put := func() error {
-		err := t.keeper.store.Put(context.Background(), t.owner, c)
+		err := t.tasks.store.Put(context.Background(), t.owner, c)
 		if err != nil {
-			t.keeper.s.report("task", err)
+			t.tasks.s.report(jsonrpc.ReportTask, err)
 		}
 		return err
 	}
@@ -225,7 +248,7 @@ func (t *runningTask) store(c *Task) bool {
 	if c.Status == TaskCompleted || c.Result != nil {
 		e := jsonrpc.ErrInternal
 		if errors.Is(err, store.ErrLimit) {
-			e = jsonrpc.NewError(jsonrpc.CodeResponseTooLarge, "The result is too large to be kept").WithData(jsonrpc.FaultData{Reason: "response_too_large"})
+			e = jsonrpc.NewError(jsonrpc.CodeResponseTooLarge, "The result is too large to be stored").WithData(jsonrpc.FaultData{Reason: "response_too_large"})
 		} else if trouble, ok := errors.AsType[*jsonrpc.Error](taskTrouble(err)); ok {
 			e = trouble
 		}
@@ -235,14 +258,14 @@ func (t *runningTask) store(c *Task) bool {
 	return err == nil
 }
 
-// fail ends a task that has no result.
+// fail ends a task without a result.
 func (t *runningTask) fail(e *jsonrpc.Error) {
 	t.change(func(task *Task) {
 		task.Status, task.StatusMessage, task.InputRequests, task.Error = TaskFailed, e.Message, nil, e
 	})
 }
 
-// finish keeps what the handler returned.
+// finish stores what the handler returned.
 func (t *runningTask) finish(result *ToolResult, err error) {
 	t.change(func(task *Task) {
 		task.InputRequests = nil
@@ -250,36 +273,57 @@ func (t *runningTask) finish(result *ToolResult, err error) {
 		case err == nil:
 			raw, encErr := encode(result)
 			if encErr != nil {
-				t.keeper.s.report("task", encErr)
+				t.tasks.s.report(jsonrpc.ReportTask, encErr)
 				task.Status, task.Error = TaskFailed, jsonrpc.ErrInternal
 				return
 			}
-			task.Status, task.Result = TaskCompleted, raw
+			task.Status, task.StatusMessage, task.Result = TaskCompleted, "", raw
 			if result.IsError {
 				task.StatusMessage = result.Text()
 				if !t.ext {
 					task.Status = TaskFailed
 				}
 			}
-		case t.keeper.ctx.Err() != nil && (errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, jsonrpc.ErrCancelled)):
+		case t.tasks.ctx.Err() != nil && (errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, jsonrpc.ErrCancelled)):
 			task.Status, task.StatusMessage, task.Error = TaskFailed, errTaskStopped.Message, errTaskStopped
 		case errors.As(err, &e):
 			task.Status, task.StatusMessage, task.Error = TaskFailed, e.Message, e
 		default:
-			t.keeper.s.report("task", err)
+			t.tasks.s.report(jsonrpc.ReportTask, err)
 			task.Status, task.StatusMessage, task.Error = TaskFailed, "Internal error", jsonrpc.ErrInternal
 		}
 	})
 }
 
-// ask waits for the client to answer the questions of a task.
+// say sets the status message and notifies the listeners. It is not stored, because the task is
+// failed after a restart anyway.
+func (t *runningTask) say(message string) {
+	t.order.Lock()
+	defer t.order.Unlock()
+	t.mu.Lock()
+	if t.task.Status.Final() || t.task.StatusMessage == message {
+		t.mu.Unlock()
+		return
+	}
+	t.task.StatusMessage, t.task.Updated = message, time.Now()
+	c := t.task
+	t.mu.Unlock()
+	t.notify(&c)
+}
+
+// notify notifies the listeners of a state of the task.
+func (t *runningTask) notify(task *Task) {
+	if t.ext {
+		t.tasks.s.notify(note{method: NotifyTask, task: task})
+	} else if t.session != nil {
+		t.session.notify(note{method: NotifyTaskStatus, task: task})
+	}
+}
+
+// ask waits until the client has answered the questions of a task.
 func (t *runningTask) ask(ctx context.Context, r *Request, qs []Question, wire map[string]InputRequest) (map[string]Answer, error) {
 	if t.ext {
 		return t.askByState(ctx, qs, wire)
-	}
-	peer := t.voice()
-	if peer == nil {
-		return nil, jsonrpc.ErrOneWay
 	}
 	related := append([]byte(`{"_meta":{"`+MetaRelatedTask+`":{"taskId":`), mustEncode(t.task.ID)...)
 	related = append(related, `}}}`...)
@@ -293,23 +337,58 @@ func (t *runningTask) ask(ctx context.Context, r *Request, qs []Question, wire m
 	}
 	t.change(func(task *Task) { task.Status = TaskInputRequired })
 	defer t.change(func(task *Task) { task.Status = TaskWorking })
-	return r.askNow(ctx, peer, qs, tagged)
+	for {
+		peer := t.notifier()
+		if peer == nil {
+			return nil, jsonrpc.ErrOneWay
+		}
+		answers, err := r.askNow(ctx, peer, qs, tagged)
+		if ctx.Err() == nil && (errors.Is(err, jsonrpc.ErrAnswered) || errors.Is(err, jsonrpc.ErrPeerCancelled)) && jsonrpc.NotSent(err) && t.unvoice(peer) {
+			continue // the request used as the voice ended before anything was sent
+		}
+		return answers, err
+	}
 }
 
-// voice is the way to the client of a core task: a request that waits for the result, else the session's own.
-func (t *runningTask) voice() jsonrpc.Peer {
+// maxVoices is the maximum number of requests for the result of one task that it may use to send
+// messages.
+const maxVoices = 16
+
+// listen lets the task send messages on a request that waits for its result, until the returned
+// function is called.
+func (t *runningTask) listen(peer jsonrpc.Peer) (over func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := len(t.voices); n > 0 {
-		return t.voices[n-1]
+	if len(t.notifiers) < maxVoices {
+		t.notifiers = append(t.notifiers, peer)
+	}
+	return func() { t.unvoice(peer) }
+}
+
+// unvoice removes a voice, and reports whether it was there.
+func (t *runningTask) unvoice(peer jsonrpc.Peer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := len(t.notifiers)
+	t.notifiers = slices.DeleteFunc(t.notifiers, func(other jsonrpc.Peer) bool { return other == peer })
+	return len(t.notifiers) < before
+}
+
+// notifier returns the Peer for messages of a core task: of a request that waits for the result,
+// otherwise that of the session.
+func (t *runningTask) notifier() jsonrpc.Peer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.notifiers); n > 0 {
+		return t.notifiers[n-1]
 	}
 	if t.session == nil {
 		return nil
 	}
-	return t.session.voice
+	return t.session.notifier
 }
 
-// askByState puts the questions into the state of the task, where the client finds them.
+// askByState adds the questions to the state of the task, where the client reads them.
 func (t *runningTask) askByState(ctx context.Context, qs []Question, wire map[string]InputRequest) (map[string]Answer, error) {
 	type pending struct {
 		key, onWire string
@@ -325,7 +404,7 @@ func (t *runningTask) askByState(ctx context.Context, qs []Question, wire map[st
 		}
 		for i := range qs {
 			key := qs[i].Key
-			if t.used[key]++; t.used[key] > 1 { // a key is never used again within a task
+			if t.used[key]++; t.used[key] > 1 { // a key is never reused within a task
 				key = fmt.Sprintf("%s-%d", key, t.used[key])
 			}
 			p := pending{qs[i].Key, key, make(chan jsonrpc.Raw, 1)}
@@ -342,9 +421,9 @@ func (t *runningTask) askByState(ctx context.Context, qs []Question, wire map[st
 	for i, p := range all {
 		select {
 		case raw := <-p.answer:
-			a, err := qs[i].read(raw)
+			a, err := qs[i].read(ctx, raw)
 			if err != nil {
-				return nil, err // update looked already
+				return nil, err // update has already checked it
 			}
 			out[p.key] = a
 		case <-ctx.Done():
@@ -354,21 +433,33 @@ func (t *runningTask) askByState(ctx context.Context, qs []Question, wire map[st
 	return out, nil
 }
 
-// update hands answers to whoever waits for them. What fits no question, or does not fit its question, is left out.
-func (t *runningTask) update(responses map[string]jsonrpc.Raw) {
+// update delivers answers to the waiting questions. It ignores answers without a question, and
+// answers that do not fit their question.
+func (t *runningTask) update(ctx context.Context, responses map[string]jsonrpc.Raw) {
 	type delivery struct {
 		to  chan jsonrpc.Raw
 		raw jsonrpc.Raw
 	}
+	// questions whose answers fit; determined without the lock, because it takes time
+	fitting := map[string]Question{}
+	t.mu.Lock()
+	for key := range responses {
+		if q, ok := t.wanted[key]; ok {
+			fitting[key] = q
+		}
+	}
+	t.mu.Unlock()
+	for key, q := range fitting {
+		if _, err := q.read(ctx, responses[key]); err != nil {
+			delete(fitting, key)
+		}
+	}
 	var all []delivery
 	t.change(func(task *Task) {
-		for key, raw := range responses {
+		for key := range fitting {
+			raw := responses[key]
 			to, ok := t.waiting[key]
-			if !ok {
-				continue
-			}
-			q := t.wanted[key]
-			if _, err := q.read(raw); err != nil {
+			if !ok { // another answer came first; a key is never reused
 				continue
 			}
 			all = append(all, delivery{to, raw})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -17,16 +18,16 @@ func hasExtension(c *ClientCapabilities, name string) bool {
 	return ok
 }
 
-// needsExtension is the answer to a client that did not declare what a request needs.
+// needsExtension returns the error response for a client that did not declare a required extension.
 func needsExtension(name string) error {
 	return (&CapabilityError{ClientCapabilities{Extensions: map[string]Settings{name: {}}}}).answer()
 }
 
-// lateTask is where a handler may say that its call goes on as a task.
+// A lateTask lets a handler turn its call into a task.
 type lateTask struct {
 	ttl     time.Duration
 	end     context.CancelCauseFunc
-	started chan *runningTask // holds one
+	started chan *runningTask // holds one value
 }
 
 // callAsTask runs a tool that may become a task.
@@ -64,6 +65,7 @@ func (s *Server) callAsTask(ctx context.Context, r *Request, t *tool) (any, erro
 		return nil, err
 	}
 	own, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	r.live = own
 	r.late = &lateTask{ttl: ttl, end: end, started: make(chan *runningTask, 1)}
 	if !t.TaskLate {
 		if err := r.StartTask(ctx); err != nil {
@@ -74,7 +76,7 @@ func (s *Server) callAsTask(ctx context.Context, r *Request, t *tool) (any, erro
 	return s.await(ctx, own, r, t)
 }
 
-// detach makes a copy of a request that may outlive its answer.
+// detach returns a copy of a request that may outlive its response.
 func (r *Request) detach() (*Request, error) {
 	c := &Request{Method: r.Method, Name: r.Name, server: r.server, session: r.session, rpc: r.rpc.Clone(), version: r.version,
 		capabilities: r.capabilities, level: r.level, memory: r.memory, asked: r.asked}
@@ -85,7 +87,8 @@ func (r *Request) detach() (*Request, error) {
 	return c, nil
 }
 
-// await runs the handler on its own goroutine, and returns its result, or the task that it became.
+// await runs the handler on its own goroutine, and returns its result or the task that the call
+// became.
 func (s *Server) await(ctx, own context.Context, r *Request, t *tool) (any, error) {
 	late := r.late
 	type outcome struct {
@@ -93,15 +96,23 @@ func (s *Server) await(ctx, own context.Context, r *Request, t *tool) (any, erro
 		err    error
 	}
 	returned := make(chan outcome, 1)
-	s.tasks.running.Add(1)
+	s.tasks.serving.Add(1)
 	go func() {
-		defer s.tasks.running.Done()
+		defer s.tasks.serving.Done()
 		defer late.end(nil)
 		stop := context.AfterFunc(s.tasks.ctx, func() { late.end(context.Cause(s.tasks.ctx)) })
 		defer stop()
+		defer rescue.Catch(s.report, func(error) { // of a TaskStore
+			if task := r.task.Load(); task != nil {
+				task.over()
+				return
+			}
+			returned <- outcome{nil, jsonrpc.ErrInternal}
+		})
 		result, err := s.runRecovered(own, r, t)
 		if task := r.task.Load(); task != nil {
 			task.finish(result, err)
+			task.over()
 			return
 		}
 		returned <- outcome{result, err}
@@ -126,20 +137,22 @@ func (s *Server) await(ctx, own context.Context, r *Request, t *tool) (any, erro
 	}
 }
 
-// runRecovered is runTool on a goroutine whose panics nobody else catches.
+// runRecovered is runTool with a recover, for a goroutine where nothing else recovers.
 func (s *Server) runRecovered(ctx context.Context, r *Request, t *tool) (result *ToolResult, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.report("panic", &jsonrpc.PanicError{Method: r.Name, Value: v})
+			s.report(jsonrpc.ReportPanic, &jsonrpc.PanicError{Method: r.Name, Value: v})
 			result, err = nil, jsonrpc.ErrInternal
 		}
 	}()
 	return s.runTool(ctx, r, t)
 }
 
-// StartTask lets the call go on as a task from here, if its tool may and its client can; otherwise, and when it is a task
-// already, it changes nothing. The client gets the task as its answer, and the handler goes on: what it returns is the result of the task. In the
-// modern era all questions of the call itself must have been asked before; those that come later wait in the task.
+// StartTask turns the call into a task from this point, if the tool allows it and the client
+// supports it. Otherwise, or if the call is already a task, it changes nothing. The client receives
+// the task as its response, and the handler continues: what it returns is the result of the task.
+// In the modern era, the handler must ask all questions of the call itself before; later questions
+// wait in the task.
 func (r *Request) StartTask(ctx context.Context) error {
 	if r.late == nil || r.task.Load() != nil {
 		return nil
@@ -153,9 +166,9 @@ func (r *Request) StartTask(ctx context.Context) error {
 	return nil
 }
 
-var errTaskExpired = errors.New("mcp: the task's time is over")
+var errTaskExpired = errors.New("mcp: the task has timed out")
 
-// stop ends a task and its handler.
+// stop cancels a task and its handler.
 func (t *runningTask) stop(cause error) bool {
 	changed := t.change(func(task *Task) {
 		task.Status, task.InputRequests = TaskCancelled, nil
@@ -167,9 +180,9 @@ func (t *runningTask) stop(cause error) bool {
 	return changed
 }
 
-// createdTask is the answer to a call that became a task.
+// createdTask returns the result of a call that became a task.
 func (s *Server) createdTask(r *Request, t *runningTask) (any, error) {
-	task := &t.born // it may be over by now; its answer still says how it began
+	task := &t.born // the task may be finished by now; the response still has its initial state
 	if t.ext {
 		return &modernResult{s: s, body: mustEncode(task.ext(false)), kind: ResultTask}, nil
 	}
@@ -178,11 +191,11 @@ func (s *Server) createdTask(r *Request, t *runningTask) (any, error) {
 	}{task.core()}, nil
 }
 
-// readTaskID finds out which task a request is about.
+// readTaskID returns the task ID in a request.
 func (s *Server) readTaskID(r *Request) (string, error) {
-	id, ok := textOf(member(r.rpc.Params, "taskId"))
+	id, ok := textOf(lastMember(r.rpc.Params, "taskId"))
 	if !ok || id == "" {
-		return "", invalidParams("taskId is a string")
+		return "", invalidParams("taskId must be a string")
 	}
 	return id, nil
 }
@@ -199,7 +212,7 @@ func (s *Server) taskOf(ctx context.Context, r *Request) (*Task, error) {
 	return task, err
 }
 
-// handleExtension finds the methods of the extensions.
+// handleExtension handles the methods of the extensions.
 func (s *Server) handleExtension(ctx context.Context, r *Request) (body any, cache *Caching, known bool, err error) {
 	switch r.Method {
 	case MethodTasksGet, MethodTasksUpdate, MethodTasksCancel:
@@ -215,7 +228,7 @@ func (s *Server) handleExtension(ctx context.Context, r *Request) (body any, cac
 	return s.handleSkills(ctx, r)
 }
 
-// handleTask answers the methods of the tasks extension.
+// handleTask handles the methods of the tasks extension.
 func (s *Server) handleTask(ctx context.Context, r *Request) (any, error) {
 	task, err := s.taskOf(ctx, r)
 	if err != nil {
@@ -224,18 +237,18 @@ func (s *Server) handleTask(ctx context.Context, r *Request) (any, error) {
 	running := s.tasks.find(r.owner(ctx), task.ID)
 	switch r.Method {
 	case MethodTasksGet:
-		if task.Result != nil { // inlined, it is a result like any other
+		if task.Result != nil { // as a member of the task, it is a result like any other
 			task.Result = append(jsonrpc.Raw(completePrefix+","), task.Result[1:]...)
 		}
 		return mustEncode(task.ext(true)), nil
 	case MethodTasksUpdate:
-		raw := member(r.rpc.Params, "inputResponses")
+		raw := r.p.inputResponses
 		var responses map[string]jsonrpc.Raw
 		if !isObject(raw) || raw.Decode(&responses) != nil {
-			return nil, invalidParams("inputResponses is an object")
+			return nil, invalidParams("inputResponses must be an object")
 		}
 		if running != nil {
-			running.update(responses)
+			running.update(ctx, responses)
 		}
 	case MethodTasksCancel:
 		if running != nil {
@@ -245,7 +258,7 @@ func (s *Server) handleTask(ctx context.Context, r *Request) (any, error) {
 	return empty, nil
 }
 
-// handleCoreTasks answers the methods of tasks in 2025-11-25.
+// handleCoreTasks handles the task methods of 2025-11-25.
 func (s *Server) handleCoreTasks(ctx context.Context, r *Request) (body any, known bool, err error) {
 	switch r.Method {
 	case MethodTasksGet, MethodTasksResult, MethodTasksCancel, MethodTasksList:
@@ -270,20 +283,18 @@ func (s *Server) handleCoreTasks(ctx context.Context, r *Request) (body any, kno
 		return body, true, err
 	case MethodTasksCancel:
 		if running == nil || !running.stop(errTaskCancelled) {
-			return nil, true, invalidParams("the task has ended already")
+			return nil, true, invalidParams("the task has already ended")
 		}
 		task = running.snapshot()
 	}
 	return task.core(), true, nil
 }
 
-// taskResult answers tasks/result: it waits for the task to end, and carries its questions meanwhile.
+// taskResult handles tasks/result: it waits for the task to finish, and meanwhile the task can send
+// its questions on this request.
 func (s *Server) taskResult(ctx context.Context, r *Request, running *runningTask, task *Task) (any, error) {
 	if running != nil {
-		peer := r.peer()
-		running.mu.Lock()
-		running.voices = append(running.voices, peer)
-		running.mu.Unlock()
+		defer running.listen(r.peer())()
 		select {
 		case <-running.done:
 		case <-ctx.Done():
@@ -305,18 +316,18 @@ func (s *Server) taskResult(ctx context.Context, r *Request, running *runningTas
 	return &result, nil
 }
 
-// listTasks answers tasks/list.
+// listTasks handles tasks/list.
 func (s *Server) listTasks(ctx context.Context, r *Request) (any, error) {
 	after := ""
 	if r.p.cursor != nil && !isNull(r.p.cursor) {
 		var ok bool
 		if after, ok = textOf(r.p.cursor); !ok || after == "" {
-			return nil, invalidParams("cursor is not one of this server's")
+			return nil, invalidParams("cursor was not issued by this server")
 		}
 	}
 	tasks, err := s.tasks.store.List(ctx, r.owner(ctx), after, s.opts.PageSize+1)
 	if errors.Is(err, ErrNoTask) {
-		return nil, invalidParams("cursor is not one of this server's")
+		return nil, invalidParams("cursor was not issued by this server")
 	} else if err != nil {
 		return nil, taskTrouble(err)
 	}
@@ -325,6 +336,9 @@ func (s *Server) listTasks(ctx context.Context, r *Request) (any, error) {
 		if i == s.opts.PageSize {
 			p.next = tasks[i-1].ID
 			break
+		}
+		if running := s.tasks.find(r.owner(ctx), t.ID); running != nil {
+			t = running.snapshot()
 		}
 		p.items = append(p.items, mustEncode(t.core()))
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
-// taskStores are all that keep tasks, of at most four.
+// taskStores are all implementations, each with a limit of four tasks.
 var taskStores = []struct {
 	name string
 	open func(t testing.TB) mcp.TaskStore
@@ -38,7 +38,7 @@ func openSQLite(t testing.TB, dir string) store.Store {
 	return s
 }
 
-// TestTaskStore is the contract of a TaskStore.
+// TestTaskStore checks the contract of a TaskStore.
 func TestTaskStore(t *testing.T) {
 	for _, kind := range taskStores {
 		t.Run(kind.name, func(t *testing.T) {
@@ -63,7 +63,8 @@ func TestTaskStore(t *testing.T) {
 				InputRequests: map[string]mcp.InputRequest{"k": {Method: "roots/list", Params: jsonrpc.Raw(`{"a":1e400}`)}},
 				Result:        jsonrpc.Raw(`{"content":[],"n":9007199254740993}`),
 				Error:         jsonrpc.NewError(-5, "broken").WithData([]int{1})}
-			for _, put := range []*mcp.Task{full, task("m"), task("a")} { // not in the order of their names
+			// not in the order of their IDs
+			for _, put := range []*mcp.Task{full, task("m"), task("a")} {
 				must(t, s.Put(ctx, "ada", put))
 			}
 			must(t, s.Put(ctx, "bob", task("b")))
@@ -104,18 +105,22 @@ func TestTaskStore(t *testing.T) {
 				t.Errorf("put over another's: %v", err)
 			}
 
-			if err := s.Put(ctx, "ada", task("more")); err == nil {
-				t.Error("a fifth of four was taken")
+			must(t, s.Put(ctx, "ada", task("more"))) // replaces z, which is finished
+			if got := ids("ada", "", 9); got != "m a more" {
+				t.Errorf("after a fifth of four: %s", got)
+			}
+			if err := s.Put(ctx, "ada", task("most")); err == nil {
+				t.Error("a fifth of four running ones was taken")
 			}
 			changed := task("m")
 			changed.Status = mcp.TaskCompleted
-			must(t, s.Put(ctx, "ada", changed)) // there is room for what is there
-			if got, err := s.Get(ctx, "ada", "m"); err != nil || got.Status != mcp.TaskCompleted || ids("ada", "", 9) != "z m a" {
+			must(t, s.Put(ctx, "ada", changed)) // an existing task needs no room
+			if got, err := s.Get(ctx, "ada", "m"); err != nil || got.Status != mcp.TaskCompleted || ids("ada", "", 9) != "m a more" {
 				t.Errorf("changed: %+v, %v, %s", got, err, ids("ada", "", 9))
 			}
 			late := task("late")
 			late.Created = now.Add(-2 * time.Hour)
-			must(t, s.Put(ctx, "ada", late)) // no room is needed
+			must(t, s.Put(ctx, "ada", late)) // an expired task needs no room
 			if _, err := s.Get(ctx, "ada", "late"); !errors.Is(err, mcp.ErrNoTask) {
 				t.Errorf("kept past its time: %v", err)
 			}
@@ -151,7 +156,30 @@ func TestTaskStoreForgets(t *testing.T) {
 	}
 }
 
-// Many put, change and read at once.
+// TestTaskStoreWithoutTime checks that a task with a TTL of zero has expired when it is put: only a
+// negative TTL means that a task does not expire.
+func TestTaskStoreWithoutTime(t *testing.T) {
+	for _, kind := range taskStores[:2] {
+		t.Run(kind.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := kind.open(t)
+				must(t, s.Put(t.Context(), "ada", &mcp.Task{ID: "zero", Status: mcp.TaskWorking, Created: time.Now()}))
+				must(t, s.Put(t.Context(), "ada", &mcp.Task{ID: "ever", Status: mcp.TaskWorking, Created: time.Now(), TTL: -1}))
+				if _, err := s.Get(t.Context(), "ada", "zero"); !errors.Is(err, mcp.ErrNoTask) {
+					t.Errorf("a task with a TTL of zero: %v", err)
+				}
+				if _, err := s.Get(t.Context(), "ada", "ever"); err != nil {
+					t.Errorf("a task with a negative TTL: %v", err)
+				}
+				if all, err := s.List(t.Context(), "ada", "", 9); err != nil || len(all) != 1 || all[0].ID != "ever" {
+					t.Errorf("List = %v, %v", all, err)
+				}
+			})
+		})
+	}
+}
+
+// TestTaskStoreAtOnce puts, changes and reads tasks concurrently.
 func TestTaskStoreAtOnce(t *testing.T) {
 	s := mcp.NewTaskStore(openSQLite(t, t.TempDir()), 1000)
 	var all sync.WaitGroup
@@ -180,7 +208,8 @@ func TestTaskStoreAtOnce(t *testing.T) {
 	}
 }
 
-// After a power failure what had ended is there with its result, and what was under way has failed and says so.
+// TestTasksSurvive checks that after a power failure, finished tasks still have their results, and
+// running tasks are failed with a message that reports it.
 func TestTasksSurvive(t *testing.T) {
 	eachTasks(t, func(t *testing.T, v mcp.Version) {
 		dir := t.TempDir()
@@ -196,7 +225,8 @@ func TestTasksSurvive(t *testing.T) {
 				release <- struct{}{}
 			}
 			var last *mcp.Task
-			_, _ = c.CallTool(t.Context(), name, nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) { last = task }}) // by its task
+			// the result is read from its task
+			_, _ = c.CallTool(t.Context(), name, nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) { last = task }})
 			task, err := c.GetTask(t.Context(), last.ID)
 			must(t, err)
 			if !task.Status.Final() {
@@ -206,7 +236,7 @@ func TestTasksSurvive(t *testing.T) {
 		}
 		under := openUnder(t, c)
 
-		// The process ends here: nothing that it does later reaches the disk.
+		// The process ends here: later writes do not reach the disk.
 		must(t, disk.Close())
 		again := openSQLite(t, dir)
 		c2 := connect(t, worker(t, o(again), make(chan struct{}), make(chan error, 9)), answering(), v)
@@ -235,14 +265,16 @@ func openUnder(t *testing.T, c *mcp.Client) string {
 	ids := make(chan string, 1)
 	var once sync.Once
 	go func() {
-		_, _ = c.CallTool(context.WithoutCancel(t.Context()), "slow", nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) { // the server goes
+		// returns when the server is closed
+		_, _ = c.CallTool(context.WithoutCancel(t.Context()), "slow", nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) {
 			once.Do(func() { ids <- task.ID })
 		}})
 	}()
 	return eventually(t, ids)
 }
 
-// A session without a name has the same number in every process, and none may see the tasks of another.
+// TestTasksOfSessionsStayApart checks that sessions without a principal, whose numbers are the same
+// in every process, cannot see each other's tasks.
 func TestTasksOfSessionsStayApart(t *testing.T) {
 	disk := store.NewMemory(store.Limits{})
 	find := func() (*mcp.Client, chan struct{}) {
@@ -263,7 +295,7 @@ func TestTasksOfSessionsStayApart(t *testing.T) {
 	}
 }
 
-// troubled is a store with a disk that is full from time to time.
+// troubled is a store whose disk is sometimes full.
 type troubled struct {
 	store.Store
 	err atomic.Pointer[error]
@@ -276,6 +308,32 @@ func (s *troubled) Put(ctx context.Context, key string, rev uint64, data []byte,
 		return 0, *err
 	}
 	return s.Store.Put(ctx, key, rev, data, ttl)
+}
+
+// unreadable is a store whose values cannot be read.
+type unreadable struct{ store.Store }
+
+var errUnreadable = errors.New("the disk does not read")
+
+func (unreadable) Get(context.Context, string) (store.Value, error) {
+	return store.Value{}, errUnreadable
+}
+
+// TestTaskThatCannotBeRead checks that an error of the store is returned, and is not a task that
+// does not exist.
+func TestTaskThatCannotBeRead(t *testing.T) {
+	tasks := mcp.NewTaskStore(unreadable{store.NewMemory(store.Limits{})}, 2)
+	now := time.Now()
+	task := &mcp.Task{ID: "t", Status: mcp.TaskCompleted, Created: now, Updated: now, TTL: time.Minute}
+	if err := tasks.Put(t.Context(), "ada", task); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tasks.Get(t.Context(), "ada", "t"); got != nil || !errors.Is(err, errUnreadable) {
+		t.Errorf("Get = %+v, %v; want %v", got, err, errUnreadable)
+	}
+	if got, err := tasks.Get(t.Context(), "bob", "t"); got != nil || !errors.Is(err, mcp.ErrNoTask) {
+		t.Errorf("Get for another owner = %+v, %v; want %v", got, err, mcp.ErrNoTask)
+	}
 }
 
 func TestTasksOnFullDisk(t *testing.T) {
@@ -324,12 +382,14 @@ func TestTasksOnFullDisk(t *testing.T) {
 		if task, err := c.GetTask(t.Context(), id); err != nil || task.Status != mcp.TaskFailed {
 			t.Errorf("a result that is too large: %+v, %v", task, err)
 		}
-		_, err = call(func(*mcp.Task) {})
-		is(err, jsonrpc.CodeBusy, "busy") // two were all
+		if _, err = call(func(*mcp.Task) { release <- struct{}{} }); err != nil {
+			t.Errorf("two were all, and both have ended: %v", err)
+		}
 	})
 }
 
-// A server that closes says so to those who ask later.
+// TestTasksOfAServerThatCloses checks that a running task is stored as failed when its server is
+// closed.
 func TestTasksOfAServerThatCloses(t *testing.T) {
 	eachTasks(t, func(t *testing.T, v mcp.Version) {
 		tasks := mcp.NewTaskStore(store.NewMemory(store.Limits{}), 100)
@@ -341,4 +401,121 @@ func TestTasksOfAServerThatCloses(t *testing.T) {
 			t.Errorf("got %+v, %v", task, err)
 		}
 	})
+}
+
+// TestTaskStoreIsShared checks that an owner that stores much loses its own tasks first, by number
+// and by bytes, and never takes the room of others.
+func TestTaskStoreIsShared(t *testing.T) {
+	limits := &mcp.TaskLimits{Tasks: 100, Bytes: 1 << 20}
+	for name, s := range map[string]mcp.TaskStore{
+		"memory": mcp.NewTaskMemoryWith(limits),
+		"store":  mcp.NewTaskStoreWith(store.NewMemory(store.Limits{}), limits),
+		"sqlite": mcp.NewTaskStoreWith(openSQLite(t, t.TempDir()), limits),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			put := func(owner, id string, bytes int) error {
+				return s.Put(ctx, owner, &mcp.Task{ID: id, Status: mcp.TaskCompleted, Created: time.Now(), TTL: time.Hour, Result: jsonrpc.Raw(`"` + strings.Repeat("x", bytes) + `"`)})
+			}
+			count := func(owner string) (n, bytes int) {
+				all, err := s.List(ctx, owner, "", 1000)
+				must(t, err)
+				for _, task := range all {
+					bytes += len(task.Result)
+				}
+				return len(all), bytes
+			}
+			for i := range 3 {
+				must(t, put("bob", fmt.Sprint("b", i), 100))
+			}
+			for i := range 300 { // too many
+				must(t, put("eve", fmt.Sprint("e", i), 10))
+			}
+			if n, _ := count("eve"); n != 97 {
+				t.Errorf("%d tasks of eve, want 97", n)
+			}
+			for i := range 20 { // too large together
+				must(t, put("mallory", fmt.Sprint("m", i), 200<<10))
+			}
+			if n, bytes := count("mallory"); n < 2 || bytes > 1<<20 {
+				t.Errorf("%d tasks of mallory, of %d bytes", n, bytes)
+			}
+			if err := put("mallory", "huge", 600<<10); !errors.Is(err, store.ErrLimit) {
+				t.Errorf("a task of more than half of all: %v", err)
+			}
+			if n, _ := count("bob"); n != 3 {
+				t.Errorf("%d tasks of bob are left", n)
+			}
+			must(t, put("alice", "a", 100))
+			if n, _ := count("alice"); n != 1 {
+				t.Error("no room for alice")
+			}
+			_, eve := count("eve")
+			_, mallory := count("mallory")
+			if eve+mallory > 1<<20 {
+				t.Errorf("%d bytes in all", eve+mallory)
+			}
+			running := &mcp.Task{ID: "running", Status: mcp.TaskWorking, Created: time.Now(), TTL: time.Hour}
+			must(t, s.Put(ctx, "mallory", running))
+			for i := range 20 {
+				must(t, put("mallory", fmt.Sprint("n", i), 200<<10))
+			}
+			running.Status, running.Result = mcp.TaskCompleted, jsonrpc.Raw(`"`+strings.Repeat("x", 200<<10)+`"`)
+			must(t, s.Put(ctx, "mallory", running)) // replacing the task makes room for its result
+			if got, err := s.Get(ctx, "mallory", "running"); err != nil || len(got.Result) != len(running.Result) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestRunningTasksAreShared checks that one client cannot take all places for running tasks,
+// neither by number nor by the bytes of its requests.
+func TestRunningTasksAreShared(t *testing.T) {
+	for name, fill := range map[string]string{"many": ``, "large": strings.Repeat("x", 1<<20)} {
+		t.Run(name, func(t *testing.T) {
+			s := mcp.NewServer(mcp.Implementation{Name: "s", Version: "1"}, nil)
+			mcp.AddTool(s, mcp.Tool{Name: "wait", Task: mcp.TaskRequired}, func(ctx context.Context, _ *mcp.Request, _ struct{ Fill string }) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			mallory, end := pipe(t, s)
+			defer end()
+			bob := connectPlain(t, s)
+			tasks := func(c *mcp.Client) (taken int) {
+				for range 2000 {
+					err := c.Call(t.Context(), mcp.MethodToolsCall, map[string]any{"name": "wait", "arguments": map[string]string{"fill": fill}, "task": map[string]any{}}, nil)
+					if err == nil {
+						taken++
+						continue
+					}
+					if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeBusy {
+						t.Fatal(err)
+					}
+					return taken
+				}
+				return taken
+			}
+			m, err := mcp.Connect(t.Context(), mallory, mcp.Implementation{Name: "m", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{mcp.V20251125}})
+			must(t, err)
+			defer m.Close()
+			first := tasks(m)
+			if most := map[string]int{"many": 256, "large": 8}[name]; first > most || first < most/2 {
+				t.Errorf("one client has %d running tasks", first)
+			}
+			if second := tasks(bob); second < first/2 {
+				t.Errorf("another has %d, after %d", second, first)
+			}
+		})
+	}
+}
+
+// connectPlain is like connect without validating the messages.
+func connectPlain(t *testing.T, s *mcp.Server) *mcp.Client {
+	t.Helper()
+	here, end := pipe(t, s)
+	c, err := mcp.Connect(t.Context(), here, mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{Versions: []mcp.Version{mcp.V20251125}})
+	must(t, err)
+	t.Cleanup(func() { c.Close(); end() })
+	return c
 }

@@ -6,22 +6,22 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// TaskSupport says whether a call of a tool may go on as a task.
+// TaskSupport controls whether a call of a tool may become a task.
 type TaskSupport uint8
 
-// The three answers of a tool.
+// Values of TaskSupport.
 const (
 	TaskForbidden TaskSupport = iota // the zero value
-	TaskOptional                     // when the client can
-	TaskRequired                     // a client that cannot is refused
+	TaskOptional                     // if the client supports tasks
+	TaskRequired                     // a client without support for tasks is rejected
 )
 
 var taskSupportNames = [...]string{"forbidden", "optional", "required"}
 
-// A TaskStatus is where a task stands.
+// A TaskStatus is the status of a task.
 type TaskStatus string
 
-// The last three are final.
+// Values of TaskStatus. The last three are final.
 const (
 	TaskWorking       TaskStatus = "working"
 	TaskInputRequired TaskStatus = "input_required"
@@ -30,33 +30,34 @@ const (
 	TaskCancelled     TaskStatus = "cancelled"
 )
 
-// Final reports whether nothing more will happen.
+// Final reports whether the status can no longer change.
 func (s TaskStatus) Final() bool {
 	return s == TaskCompleted || s == TaskFailed || s == TaskCancelled
 }
 
-// TaskMetadata is how a client of 2025-11-25 asks for a task.
+// TaskMetadata is the request for a task by a client of 2025-11-25.
 type TaskMetadata struct {
-	TTL *int64 `json:"ttl,omitzero"` // how long it wants to be able to ask, in milliseconds
+	TTL *int64 `json:"ttl,omitzero"` // requested time to live in milliseconds
 }
 
-// A Task is a call that goes on after its first answer.
+// A Task is a call that continues after its first response.
 type Task struct {
 	ID            string
 	Status        TaskStatus
 	StatusMessage string
 	Created       time.Time
 	Updated       time.Time
-	TTL           time.Duration // how long after Created it is kept; negative means for ever
-	PollInterval  time.Duration // how often to ask; zero says nothing
+	// how long it is stored after Created; negative means without expiry
+	TTL          time.Duration
+	PollInterval time.Duration // how often to poll; zero means not specified
 
-	// The members of the extension.
-	InputRequests map[string]InputRequest // what it waits for, when TaskInputRequired
-	Result        jsonrpc.Raw             // when TaskCompleted
-	Error         *jsonrpc.Error          // when TaskFailed
+	// members of the extension
+	InputRequests map[string]InputRequest // the open questions, if TaskInputRequired
+	Result        jsonrpc.Raw             // if TaskCompleted
+	Error         *jsonrpc.Error          // if TaskFailed
 }
 
-// coreTask is a task on the wire of 2025-11-25.
+// coreTask is the wire form of a task in 2025-11-25.
 type coreTask struct {
 	TaskID        string     `json:"taskId"`
 	Status        TaskStatus `json:"status"`
@@ -68,7 +69,7 @@ type coreTask struct {
 	Meta          Meta       `json:"_meta,omitzero"`
 }
 
-// extTask is a task on the wire of the extension.
+// extTask is the wire form of a task in the extension.
 type extTask struct {
 	TaskID         string                  `json:"taskId"`
 	Status         TaskStatus              `json:"status"`
@@ -107,7 +108,8 @@ func (c *coreTask) task() *Task {
 		TTL: ttlFromWire(c.TTL), PollInterval: time.Duration(c.PollInterval) * time.Millisecond}
 }
 
-// ext writes the task for the extension; a task that was just made is written without what it may hold later.
+// ext returns the task in the form of the extension. A new task is written without questions,
+// result and error.
 func (t *Task) ext(full bool) extTask {
 	e := extTask{TaskID: t.ID, Status: t.Status, StatusMessage: t.StatusMessage, CreatedAt: t.Created.UTC(),
 		LastUpdatedAt: t.Updated.UTC(), TTLMs: ttlOnWire(t.TTL), PollIntervalMs: t.PollInterval.Milliseconds()}
@@ -130,7 +132,7 @@ func (e *extTask) task() *Task {
 		InputRequests: e.InputRequests, Result: e.Result, Error: e.Error}
 }
 
-// taskParams are the params of the tasks methods.
+// taskParams are the params of the task methods.
 type taskParams struct {
 	TaskID string `json:"taskId"`
 }

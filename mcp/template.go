@@ -10,22 +10,23 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 )
 
-// Templates are matched by Go's regular expressions, whose time grows with the length of the URI and no faster: a URI comes from the
-// client. The template library says which text is a template, and
-// no more: its matcher takes 14 s for 8 KB, and its expansion writes U+3C34 as %3C%34 (uritemplate v3.0.2).
+// Templates are matched with Go's regular expressions, whose running time is linear in the length
+// of the URI: the URI comes from the client. The template library only checks the syntax of
+// templates: its matcher takes 14 s for 8 KB, and its expansion writes U+3C34 as %3C%34
+// (uritemplate v3.0.2).
 
-// A uriPattern is a URI template, ready to be held against URIs.
+// A uriPattern is a parsed URI template.
 type uriPattern struct {
 	re          *regexp.Regexp
 	expressions []uriExpression // one for each group
-	literals    []string        // before, between and behind them
+	literals    []string        // before, between and after them
 }
 
 type uriExpression struct {
 	operator byte // 0 for simple expansion
 	names    []string
 	explode  []bool
-	prefix   []int // how many characters of the value; 0 for all
+	prefix   []int // maximum characters of the value; 0 means all
 }
 
 const (
@@ -33,7 +34,7 @@ const (
 	reserved   = `:/?#\[\]@!$&'()*+,;=`
 )
 
-// parseTemplate reads a URI template (RFC 6570, level 4).
+// parseTemplate parses a URI template (RFC 6570, level 4).
 func parseTemplate(text string) (*uriPattern, error) {
 	if _, err := uritemplate.New(text); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func parseTemplate(text string) (*uriPattern, error) {
 		if !found {
 			break
 		}
-		inner, next, _ := strings.Cut(after, "}") // the library has seen it
+		inner, next, _ := strings.Cut(after, "}") // the library has checked the syntax
 		rest = next
 		e := uriExpression{}
 		if strings.IndexByte("+#./;?&", inner[0]) >= 0 {
@@ -59,7 +60,7 @@ func parseTemplate(text string) (*uriPattern, error) {
 		for name := range strings.SplitSeq(inner, ",") {
 			name, explode := strings.CutSuffix(name, "*")
 			name, length, _ := strings.Cut(name, ":")
-			most, _ := strconv.Atoi(length) // none: 0
+			most, _ := strconv.Atoi(length) // 0 if absent
 			e.names, e.explode, e.prefix = append(e.names, name), append(e.explode, explode), append(e.prefix, most)
 			several = several || explode || len(e.names) > 1
 		}
@@ -75,7 +76,29 @@ func parseTemplate(text string) (*uriPattern, error) {
 	return p, nil
 }
 
-// pattern is the expression as a regular expression. An expression that stands alone between literals is not empty.
+// A URITemplate is a parsed URI template (RFC 6570, level 4).
+type URITemplate struct{ pattern *uriPattern }
+
+// ParseURITemplate parses a template.
+func ParseURITemplate(text string) (*URITemplate, error) {
+	p, err := parseTemplate(text)
+	if err != nil {
+		return nil, err
+	}
+	return &URITemplate{p}, nil
+}
+
+// Match returns the variables of the template for a URI of at most 8 KiB, or nil if it does not
+// match.
+func (t *URITemplate) Match(uri string) Variables {
+	if len(uri) > maxURI {
+		return nil
+	}
+	return t.pattern.match(uri)
+}
+
+// pattern returns the expression as a regular expression. A simple or reserved expression does not
+// match the empty string.
 func (e *uriExpression) pattern(several bool) string {
 	chars := func(more string) string { return `(?:[` + unreserved + more + `]|%[0-9A-Fa-f]{2})` }
 	switch e.operator {
@@ -102,7 +125,8 @@ func (e *uriExpression) pattern(several bool) string {
 	return chars("") + "+"
 }
 
-// match returns what the variables stand for in a URI, nil when the template does not name it. Lists are joined by commas.
+// match returns the values of the variables for a URI, or nil if the URI does not match the
+// template. Lists are joined by commas.
 func (p *uriPattern) match(uri string) Variables {
 	groups := p.re.FindStringSubmatch(uri)
 	if groups == nil {
@@ -117,7 +141,7 @@ func (p *uriPattern) match(uri string) Variables {
 	return vars
 }
 
-// assign reads what an expression became.
+// assign sets the variables of one expression from its matched text.
 func (e *uriExpression) assign(vars Variables, text string) {
 	separator := ","
 	switch e.operator {
@@ -147,7 +171,7 @@ func (e *uriExpression) assign(vars Variables, text string) {
 		if i >= len(parts) {
 			return
 		}
-		if last := i == len(e.names)-1; last { // what is left over belongs to the last
+		if last := i == len(e.names)-1; last { // the last variable gets the remaining parts
 			joined := strings.Join(parts[i:], ",")
 			if !e.explode[i] && len(e.names) == 1 {
 				joined = text
@@ -166,7 +190,8 @@ func unescapeURI(s string) string {
 	return s
 }
 
-// ExpandTemplate makes the URI of a template's resource (RFC 6570, section 3). Variables that are not given are undefined; all values are strings.
+// ExpandTemplate returns the URI for a template and its variables (RFC 6570, section 3). Variables
+// that are not given are undefined; all values are strings.
 func ExpandTemplate(text string, vars Variables) (string, error) {
 	p, err := parseTemplate(text)
 	if err != nil {
@@ -214,7 +239,8 @@ func (e *uriExpression) expand(out []byte, vars Variables) []byte {
 	return out
 }
 
-// appendEscaped adds a value with all but unreserved characters escaped, and with keep also reserved ones and escapes left alone.
+// appendEscaped appends a value in which all but unreserved characters are escaped. With keep,
+// reserved characters and existing escapes are retained as well.
 func appendEscaped(out []byte, value string, keep bool) []byte {
 	for i := 0; i < len(value); i++ {
 		c := value[i]

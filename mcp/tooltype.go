@@ -4,30 +4,34 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Tool is something that a model may call. Name may hold any of A-Z a-z 0-9 _ - . / up to 128 characters.
+// A Tool is a function that a model may call. Name may contain A-Z a-z 0-9 _ - . / and has at most
+// 128 characters.
 type Tool struct {
 	Name        string `json:"name"`
-	Title       string `json:"title,omitzero"` // from 2025-06-18
+	Title       string `json:"title,omitzero"` // since 2025-06-18
 	Description string `json:"description,omitzero"`
 
-	// InputSchema and OutputSchema are JSON Schemas (2020-12 unless they say draft-07), sent as they are. [AddTool] makes those that
-	// are nil of its Go types. An input schema has type object, and may carry x-mcp-header; see header.go.
-	InputSchema  jsonrpc.Raw `json:"inputSchema"`
-	OutputSchema jsonrpc.Raw `json:"outputSchema,omitzero"` // from 2025-06-18; before 2026-07-28 only one of type object is sent
+	// InputSchema and OutputSchema are JSON Schemas (2020-12 unless they declare draft-07), sent
+	// unchanged. If one is nil, [AddTool] derives it from the Go type. An input schema has type
+	// object, and may contain x-mcp-header; see header.go.
+	InputSchema jsonrpc.Raw `json:"inputSchema"`
+	// since 2025-06-18; before 2026-07-28 only schemas of type object are sent
+	OutputSchema jsonrpc.Raw `json:"outputSchema,omitzero"`
 
-	Annotations *ToolAnnotations `json:"annotations,omitzero"` // from 2025-03-26
-	Icons       []Icon           `json:"icons,omitzero"`       // from 2025-11-25
-	Execution   *ToolExecution   `json:"execution,omitzero"`   // 2025-11-25; the server writes it, by Task
-	Meta        Meta             `json:"_meta,omitzero"`
+	Annotations *ToolAnnotations `json:"annotations,omitzero"` // since 2025-03-26
+	Icons       []Icon           `json:"icons,omitzero"`       // since 2025-11-25
+	// 2025-11-25 only; set by the server according to Task
+	Execution *ToolExecution `json:"execution,omitzero"`
+	Meta      Meta           `json:"_meta,omitzero"`
 
-	// Task says whether a call may go on as a task: from the start, or with TaskLate from where the handler calls [Request.StartTask].
-	// Neither is on the wire.
+	// Task controls whether a call may become a task: from the start, or with TaskLate when the
+	// handler calls [Request.StartTask]. Neither is on the wire.
 	Task     TaskSupport `json:"-"`
 	TaskLate bool        `json:"-"`
 }
 
-// ToolAnnotations are hints about a tool, not to be trusted. A nil hint says nothing: then the tool counts as one that may
-// destroy, is not idempotent and reaches the open world.
+// ToolAnnotations are hints about a tool and must not be trusted. If a hint is missing, the tool is
+// assumed to be destructive, not idempotent and open-world.
 type ToolAnnotations struct {
 	Title           string `json:"title,omitzero"`
 	ReadOnlyHint    bool   `json:"readOnlyHint,omitzero"`
@@ -36,31 +40,32 @@ type ToolAnnotations struct {
 	OpenWorldHint   *bool  `json:"openWorldHint,omitzero"`
 }
 
-// ToolExecution says in 2025-11-25 whether a tool may run as a task.
+// ToolExecution declares in 2025-11-25 whether a tool may run as a task.
 type ToolExecution struct {
 	TaskSupport string `json:"taskSupport,omitzero"` // "forbidden", "optional" or "required"
 }
 
-// A ToolResult is what a call of a tool gives.
+// A ToolResult is the result of a tool call.
 type ToolResult struct {
 	Content []Content
 
-	// Structured is the result as JSON, from 2025-06-18; before 2026-07-28 only an object is sent. When Content is nil, its text
-	// stands there too.
+	// Structured is the result as JSON, since 2025-06-18. Before 2026-07-28 only objects are sent;
+	// another value is sent as {"result": …} if its schema can be wrapped. If Content is nil, the
+	// text of Structured is also sent as content.
 	Structured jsonrpc.Raw
 
-	IsError bool // the tool failed, and Content says why
+	IsError bool // the tool failed, and Content describes the failure
 	Meta    Meta
 }
 
-// TextResult makes a result of one text.
+// TextResult returns a result with one text block.
 func TextResult(text string) *ToolResult { return &ToolResult{Content: []Content{Text(text)}} }
 
-// AppendJSON writes the result.
+// AppendJSON appends the JSON text of the result to dst.
 func (r *ToolResult) AppendJSON(dst []byte) (_ []byte, err error) {
 	dst = append(dst, `{"content":`...)
 	if r.Content == nil && r.Structured != nil {
-		dst = appendString(append(dst, `[{"type":"text","text":`...), string(r.Structured))
+		dst = jsonrpc.AppendString(append(dst, `[{"type":"text","text":`...), string(r.Structured))
 		dst = append(dst, `}]`...)
 	} else if dst, err = appendBlocks(dst, r.Content); err != nil {
 		return dst, err
@@ -77,13 +82,13 @@ func (r *ToolResult) AppendJSON(dst []byte) (_ []byte, err error) {
 	return append(dst, '}'), err
 }
 
-// MarshalJSON writes the result.
+// MarshalJSON encodes the result.
 func (r *ToolResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
-// UnmarshalJSON reads a result.
+// UnmarshalJSON decodes a result.
 func (r *ToolResult) UnmarshalJSON(text []byte) error { return r.ParseJSON(text) }
 
-// Text returns all text of the result, a newline between blocks.
+// Text returns the text of all text blocks, separated by newlines.
 func (r *ToolResult) Text() string {
 	var out []byte
 	for _, c := range r.Content {
@@ -100,13 +105,15 @@ func (r *ToolResult) Text() string {
 // ListToolsResult is one page of tools.
 type ListToolsResult struct {
 	Tools      []Tool  `json:"tools"`
-	NextCursor *string `json:"nextCursor,omitzero"` // nil at the end; "" is a cursor
+	NextCursor *string `json:"nextCursor,omitzero"` // nil on the last page; "" is a valid cursor
 	Caching
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// ListParams are the params of the methods that list.
+// ListParams are the params of the list methods.
 type ListParams struct {
 	Cursor *string `json:"cursor,omitzero"`
 	Meta   Meta    `json:"_meta,omitzero"`
+
+	fetched *int // if not nil, list adds the bytes of the result to it
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// wireServer is what the wire tests talk to.
+// wireServer returns the server for the wire tests.
 func wireServer(cancelled chan<- error) *mcp.Server {
 	s := calculator(nil)
 	err := s.AddTool(mcp.Tool{Name: "echo", InputSchema: jsonrpc.Raw(`{"type":"object"}`)}, func(_ context.Context, r *mcp.Request) (*mcp.ToolResult, error) {
@@ -90,7 +90,7 @@ func (w *wire) want(line string) {
 	}
 }
 
-// play sends the lines that begin with ">" and wants those that begin with "<".
+// play sends the lines that begin with ">" and expects those that begin with "<".
 func (w *wire) play(script string) {
 	w.t.Helper()
 	script = strings.NewReplacer(
@@ -116,7 +116,7 @@ const hello = `
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 `
 
-// The probes of wire correctness, with the bytes of both sides.
+// TestWire compares the bytes of both sides for many conversations.
 func TestWire(t *testing.T) {
 	for _, c := range []struct{ name, script string }{
 		{"a legacy conversation", hello + `
@@ -141,9 +141,9 @@ func TestWire(t *testing.T) {
 < {"jsonrpc":"2.0","result":{},"id":"9007199254740993"}`},
 		{"fractional and null ids are refused", hello + `
 > {"jsonrpc":"2.0","id":1.5,"method":"ping"}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: an id is a string or an integer"},"id":1.5}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: an id must be a string or an integer"},"id":1.5}
 > {"jsonrpc":"2.0","id":1e2,"method":"ping"}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: an id is a string or an integer"},"id":1e2}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: an id must be a string or an integer"},"id":1e2}
 > {"jsonrpc":"2.0","id":null,"method":"ping"}
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request"},"id":null}`},
 		{"a number in arguments stays exact", hello + `
@@ -161,9 +161,9 @@ func TestWire(t *testing.T) {
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request"},"id":2}`},
 		{"no member twice", hello + `
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","name":"wait"}}
-< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: a member comes twice"},"id":1}
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: duplicate member"},"id":1}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"a":1,"a":2}}}
-< {"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"arguments: a member comes twice"}],"isError":true},"id":2}`},
+< {"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"arguments: duplicate member"}],"isError":true},"id":2}`},
 		{"unknown versions, old and new", `
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"2099-01-01"}},"id":1}
@@ -192,7 +192,7 @@ func TestWire(t *testing.T) {
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: not initialized, and no io.modelcontextprotocol/protocolVersion in _meta"},"id":2}`},
 		{"one handshake only", hello + `
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"w","version":"1"}}}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: initialized already"},"id":1}`},
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: already initialized"},"id":1}`},
 		{"a handshake never ends in the modern era", `
 > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2026-07-28","capabilities":{},"clientInfo":{"name":"w","version":"1"}}}
 < {"jsonrpc":"2.0","result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true}},"serverInfo":{"name":"calculator","version":"1.0"}},"id":0}`},
@@ -212,9 +212,9 @@ func TestWire(t *testing.T) {
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"leaks"}}
 < {"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"The tool failed."}],"isError":true},"id":2}
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"calculator/add","arguments":{"a":"x","b":1}}}
-< {"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"arguments/a: want number, got string"}],"isError":true},"id":3}
+< {"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"arguments: at /a: must be a number, not a string"}],"isError":true},"id":3}
 > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"calculator/add","arguments":{"a":1}}}
-< {"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"arguments/b: is required"}],"isError":true},"id":4}
+< {"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"arguments: at /b: is required"}],"isError":true},"id":4}
 > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"nobody"}}
 < {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: unknown tool: nobody"},"id":5}`},
 		{"an unknown resource, in both eras", hello + `
@@ -226,15 +226,15 @@ func TestWire(t *testing.T) {
 < {"jsonrpc":"2.0","result":{"resultType":"complete",$server,"ttlMs":0,"cacheScope":"private","contents":[{"uri":"test://a","mimeType":"text/plain","text":"A"}]},"id":3}`},
 		{"params that are no object, cursors that are none", hello + `
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
-< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: params are an object"},"id":1}
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: params must be an object"},"id":1}
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":[1]}}
-< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: arguments is an object"},"id":3}
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: arguments must be an object"},"id":3}
 > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":7}}
-< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: name is a string"},"id":4}
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: name must be a string"},"id":4}
 > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":null,"_meta":{"progressToken":1.5}}}
-< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: progressToken is a string or an integer"},"id":5}
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: progressToken must be a string or an integer"},"id":5}
 > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"zzz"}}
-< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: cursor is not one of this server's"},"id":2}`},
+< {"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: cursor was not issued by this server"},"id":2}`},
 		{"unknown notifications and responses are ignored", hello + `
 > {"jsonrpc":"2.0","method":"notifications/unheard"}
 > {"jsonrpc":"2.0","id":77,"result":{}}
@@ -260,7 +260,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// A cancelled call ends its handler and is answered by nothing.
+// TestCancelledCallIsSilent checks that a cancelled call ends its handler and gets no response.
 func TestCancelledCallIsSilent(t *testing.T) {
 	cancelled := make(chan error, 1)
 	w := dialWire(t, wireServer(cancelled))
@@ -276,7 +276,7 @@ func TestCancelledCallIsSilent(t *testing.T) {
 < {"jsonrpc":"2.0","result":{},"id":2}`)
 }
 
-// When the server goes, a subscription ends with a result.
+// TestListenEndsWithResult checks that a subscription ends with a result when the server is closed.
 func TestListenEndsWithResult(t *testing.T) {
 	s := wireServer(make(chan error, 1))
 	w := dialWire(t, s)
@@ -289,7 +289,7 @@ func TestListenEndsWithResult(t *testing.T) {
 	w.play(`< {"jsonrpc":"2.0","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7,"io.modelcontextprotocol/serverInfo":{"name":"calculator","version":"1.0"}}},"id":7}`)
 }
 
-// Only what was asked for comes.
+// TestListenTellsNothingElse checks that only selected notifications are sent.
 func TestListenTellsNothingElse(t *testing.T) {
 	s := wireServer(make(chan error, 1))
 	w := dialWire(t, s)
@@ -303,7 +303,8 @@ func TestListenTellsNothingElse(t *testing.T) {
 	w.play(`< {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"uri":"test://b"}}`)
 }
 
-// A server that knows only the modern era names its versions to a client that knows only handshakes.
+// TestModernServerAnswersHandshake checks that a server of only the modern era returns its versions
+// to a client that only supports handshakes.
 func TestModernServerAnswersHandshake(t *testing.T) {
 	w := dialWire(t, calculator(&mcp.ServerOptions{Versions: []mcp.Version{mcp.V20260728}}))
 	w.play(`

@@ -22,7 +22,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// badly is an agent that is told how to be bad.
+// badly returns an agent whose prompt selects how it misbehaves.
 func badly() *agent.Agent {
 	return &agent.Agent{Card: agent.Card{Name: "bad", Description: "Is bad.", Version: "1"}, Run: func(ctx context.Context, r *agent.Run) error {
 		switch r.Text() {
@@ -42,11 +42,11 @@ func badly() *agent.Agent {
 	}}
 }
 
-// A mangler is a transport that spoils what is written.
+// A mangler is a transport that corrupts what is written.
 type mangler struct {
 	jsonrpc.Transport
 	how     string
-	rubbish bool // from now on
+	rubbish bool // corrupts all later writes
 }
 
 func (m *mangler) TryWrite(jsonrpc.Burst) bool { return false }
@@ -124,20 +124,21 @@ func init() {
 	}
 }
 
-// Whatever a member of any protocol does, its step ends with a typed error within its time, the report says which it was, and the
-// others are untouched.
+// Whatever a member of any protocol does wrong, its step ends with a typed error within its
+// timeout, the report names the member's step, and other steps are not affected.
 func TestBadMembersOfEveryProtocol(t *testing.T) {
-	t.Parallel() // as TestBadPrograms
+	t.Parallel() // like TestBadPrograms
 	type ending struct {
 		state State
 		kinds []string
-		text  string // in the output, or in the error
+		text  string // expected in the output or in the error
 	}
 	bad := map[string]ending{
 		"missing": {Failed, []string{KindUnreachable}, "/does/not/exist"},
 		"crash":   {Failed, []string{KindUnreachable}, "exited with code 7"},
-		"rubbish": {"", []string{KindUnreachable, KindTimeout}, ""}, // what is no JSON answers nobody: the time ends it, or the carrier does
-		"never":   {TimedOut, []string{KindTimeout}, "the 1s it had are over"},
+		// Invalid JSON matches no request: the timeout or the transport ends the step.
+		"rubbish": {"", []string{KindUnreachable, KindTimeout}, ""},
+		"never":   {TimedOut, []string{KindTimeout}, "its time limit of 1s has passed"},
 		"twice":   {OK, nil, "said twice"},
 		"asks":    {Failed, []string{KindQuestion}, "it asks more than 20 questions"},
 	}
@@ -181,7 +182,7 @@ func TestBadMembersOfEveryProtocol(t *testing.T) {
 		protocol, how, _ := strings.Cut(name, "-")
 		want, s := bad[how], rep.Find("p/"+name)
 		if name == "mcp-asks" {
-			want.text = "the server keeps asking" // this protocol's own bound is lower
+			want.text = "the server asks too many questions" // this protocol has a lower bound of its own
 		}
 		var (
 			text = s.Text()

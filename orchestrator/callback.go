@@ -9,45 +9,50 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// MethodAsk is what a peer of plain JSON-RPC methods calls, while a step waits for one of its answers, to put a question to the
-// person, over a carrier on which both sides speak. Its params are an [Asked], its result is an [Answered]. It has no deadline but
-// that of the step, whose time stands still. It is answered with -31006 when nobody is there.
+// MethodAsk is the method that a plain JSON-RPC peer calls to put a question to the user while a
+// step waits for the peer's response. It requires a bidirectional transport. Its params are an
+// [Asked] and its result is an [Answered]. It has no deadline of its own; only the step's deadline
+// applies, and the step's clock is paused meanwhile. If no user can answer, the response is the
+// error -31006.
 const MethodAsk = "ask"
 
-// Asked are the params of [MethodAsk].
+// Asked holds the params of [MethodAsk].
 type Asked struct {
-	Text    string         `json:"text"`
-	Options []agent.Option `json:"options,omitzero"` // the answers to choose from; none: any
-	Form    jsonrpc.Raw    `json:"form,omitzero"`    // a JSON Schema of an object with flat members
+	Text string `json:"text"`
+	// Options holds the answers to choose from. If empty, any answer is valid.
+	Options []agent.Option `json:"options,omitzero"`
+	Form    jsonrpc.Raw    `json:"form,omitzero"` // a JSON Schema of an object with flat members
 
-	// RequestID is the id of the call that the question is about. It may be left out while there is only one.
+	// RequestID is the ID of the call that the question is about. It is optional while only one
+	// call is running.
 	RequestID jsonrpc.ID `json:"request_id,omitzero"`
 }
 
 // Answered is the result of [MethodAsk].
 type Answered struct {
 	Text     string      `json:"text"`
-	Option   string      `json:"option,omitzero"` // the id of the one that was chosen
-	Value    jsonrpc.Raw `json:"value,omitzero"`  // what was filled into the form
+	Option   string      `json:"option,omitzero"` // the ID of the chosen option
+	Value    jsonrpc.Raw `json:"value,omitzero"`  // the submitted form
 	Declined bool        `json:"declined,omitzero"`
 }
 
-// calls are those to a peer of plain methods, which may ask something while one is under way.
+// calls tracks the calls to a peer of plain methods, which may ask questions during a call.
 type calls struct {
 	caller doer
-	failed func() error // why the conversation ended; nil: it cannot
+	failed func() error // returns why the connection ended; nil if it cannot end
 
-	mu   sync.Mutex // guards what follows
-	last int64      // the id of the last call
+	mu   sync.Mutex // guards the fields below
+	last int64      // the ID of the last call
 	open map[int64]asker
 }
 
-// A doer sends a message, and waits for its answer if it is a call: a [jsonrpc.Conn] or a client of the module's root.
+// A doer sends a message and, if it is a call, waits for its response: a [jsonrpc.Conn] or a client
+// of the root package.
 type doer interface {
 	Do(ctx context.Context, item *jsonrpc.Item) error
 }
 
-// An asker is who waits for a call.
+// An asker is a running call, which may receive questions.
 type asker struct {
 	ctx context.Context
 	by  agent.Caller
@@ -60,7 +65,8 @@ func (c *calls) err() error {
 	return c.failed()
 }
 
-// back answers what the peer calls: a question, and what others, if any, have been set up for.
+// back returns the handler for calls from the peer: it handles MethodAsk and passes other methods
+// to others, which may be nil.
 func (c *calls) back(others jsonrpc.Handler, modes func(string) jsonrpc.Mode) (jsonrpc.Handler, func(string) jsonrpc.Mode) {
 	if others == nil {
 		others = &jsonrpc.Mux{}
@@ -84,7 +90,7 @@ func (c *calls) back(others jsonrpc.Handler, modes func(string) jsonrpc.Mode) (j
 	return jsonrpc.HandlerFunc(handle), mode
 }
 
-// do makes a call under an id that its questions find it by.
+// do makes a call with an ID by which the peer's questions refer to it.
 func (c *calls) do(ctx context.Context, item *jsonrpc.Item, by agent.Caller) error {
 	if item.Notify {
 		return c.caller.Do(ctx, item)
@@ -108,7 +114,7 @@ func (c *calls) do(ctx context.Context, item *jsonrpc.Item, by agent.Caller) err
 	return c.caller.Do(ctx, item)
 }
 
-// whose returns who waits for the call that a question is about.
+// whose returns the asker of the call that a question is about.
 func (c *calls) whose(id jsonrpc.ID) (asker, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,25 +124,26 @@ func (c *calls) whose(id jsonrpc.ID) (asker, error) {
 			return one, nil
 		}
 	case id.IsZero() && len(c.open) > 1:
-		return asker{}, wrongAsk("/request_id", "is needed while several calls are under way")
+		return asker{}, wrongAsk("/request_id", "is required while several calls are active")
 	case id.IsZero():
-		return asker{}, wrongAsk("", "no call is under way")
+		return asker{}, wrongAsk("", "no call is active")
 	}
 	for known, one := range c.open {
 		if id == jsonrpc.IntID(known) {
 			return one, nil
 		}
 	}
-	return asker{}, wrongAsk("/request_id", "names no call that is under way")
+	return asker{}, wrongAsk("/request_id", "is not an active call")
 }
 
-// wrongAsk is the answer to params that are not as they should be.
+// wrongAsk returns the error for invalid params.
 func wrongAsk(pointer, reason string) *jsonrpc.Error {
-	data, _ := jsonrpc.AppendValue(nil, jsonrpc.ParamFault{Pointer: pointer, Reason: reason}) // two texts always have a JSON form
+	// A struct of two strings always encodes.
+	data, _ := jsonrpc.AppendValue(nil, jsonrpc.ParamFault{Pointer: pointer, Reason: reason})
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: jsonrpc.ErrInvalidParams.Message, Data: data}
 }
 
-// ask puts a question to the person, by way of the step that waits.
+// ask puts a question to the user on behalf of the waiting step.
 func (c *calls) ask(ctx context.Context, in Asked) (*Answered, error) {
 	if in.Text == "" {
 		return nil, wrongAsk("/text", "is empty")
@@ -150,7 +157,7 @@ func (c *calls) ask(ctx context.Context, in Asked) (*Answered, error) {
 	defer context.AfterFunc(who.ctx, func() { cancel(context.Cause(who.ctx)) })()
 	a, err := who.by.Ask(ctx, &agent.Question{Text: in.Text, Options: in.Options, Form: in.Form})
 	if errors.Is(err, agent.ErrNoAnswer) {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeUnavailable, Message: "Nobody answers", Data: jsonrpc.Raw(`{"reason":"no_answer","retryable":false}`)}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeUnavailable, Message: "No answer", Data: jsonrpc.Raw(`{"reason":"no_answer","retryable":false}`)}
 	}
 	if err != nil {
 		return nil, err

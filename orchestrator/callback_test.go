@@ -27,13 +27,13 @@ func init() {
 	}
 }
 
-// askers are methods that call back.
+// askers returns methods that call back with questions.
 func askers(log peerLog) *jsonrpc.Mux {
 	var m jsonrpc.Mux
 	add := func(name string, ask func(ctx context.Context, req *jsonrpc.Request) (any, error)) {
 		m.Add(name, jsonrpc.HandlerFunc(ask), jsonrpc.Open)
 	}
-	// plain asks without saying what about.
+	// plain asks without the ID of a call.
 	add("plain", func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		return jsonrpc.Call[Answered](ctx, req.Peer(), MethodAsk, map[string]any{"text": "really?"})
 	})
@@ -55,7 +55,7 @@ func askers(log peerLog) *jsonrpc.Mux {
 		}
 		return "ok", nil
 	})
-	// given up tells what becomes of a question whose step has ended.
+	// waits reports what happens to a question whose step has ended.
 	add("waits", func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		_, err := jsonrpc.Call[Answered](context.WithoutCancel(ctx), req.Peer(), MethodAsk, Asked{Text: "still there?", RequestID: req.ID})
 		if err != nil {
@@ -63,7 +63,7 @@ func askers(log peerLog) *jsonrpc.Mux {
 		}
 		return nil, err
 	})
-	// both waits for another call, and asks without saying which of them it is about.
+	// both waits for another call, then asks without the ID of one of the two calls.
 	first := make(chan struct{})
 	add("both", func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		select {
@@ -82,7 +82,7 @@ func askers(log peerLog) *jsonrpc.Mux {
 	return &m
 }
 
-// A peer of plain methods asks the person, as agents do: over a socket and from a program.
+// A peer of plain methods asks the user, as agents do, over a socket and from a program.
 func TestMethodsAsk(t *testing.T) {
 	var log memoryLog
 	methods := askers(log.add)
@@ -98,7 +98,8 @@ func TestMethodsAsk(t *testing.T) {
 			t.Fatal(err)
 		}
 		var serving sync.WaitGroup
-		serving.Go(func() { _ = server.Serve(context.WithoutCancel(t.Context())) }) // ends by Close
+		// Ends when server is closed.
+		serving.Go(func() { _ = server.Serve(context.WithoutCancel(t.Context())) })
 		t.Cleanup(func() {
 			_ = server.Close()
 			serving.Wait()
@@ -151,7 +152,7 @@ output: "{{ plain.json.text }} {{ p.results.a.json.option }} {{ p.results.b.json
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e := rep.Find("s").Error; e == nil || e.Kind != KindQuestion || e.Text != `it asks "really?", and nobody answers` {
+			if e := rep.Find("s").Error; e == nil || e.Kind != KindQuestion || e.Text != `the question "really?" has no answer` {
 				t.Error(e)
 			}
 

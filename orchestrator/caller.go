@@ -7,22 +7,23 @@ import (
 	"sync"
 
 	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 )
 
-// A caller is who a run elsewhere talks to.
+// A caller receives the events and questions of a remote run.
 type caller struct {
 	x      *run
 	rep    *Report
 	clk    *clock
 	cancel context.CancelCauseFunc
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	size      int
 	questions int
 	remote    string
-	open      string // a question that nobody answered
+	open      string // a question that was not answered
 	left      bool   // the step has ended
-	cause     error  // why this side ended it
+	cause     error  // why this side ended the step
 }
 
 func (c *caller) unanswered() string {
@@ -31,9 +32,9 @@ func (c *caller) unanswered() string {
 	return c.open
 }
 
-// end cancels the run elsewhere for a reason of this side's, unless it is nil; and returns what the run is called there, and the
-// first reason.
-func (c *caller) end(err error) (remote string, cause error) {
+// endCall cancels the remote run with err as the reason, unless err is nil. It returns the remote
+// run's ID and the first reason.
+func (c *caller) endCall(err error) (remote string, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cause == nil && err != nil {
@@ -43,7 +44,7 @@ func (c *caller) end(err error) (remote string, cause error) {
 	return c.remote, c.cause
 }
 
-// leave says that the step has ended: nothing of it is told or asked any more.
+// leave marks the step as ended: later events and questions of the run are dropped.
 func (c *caller) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +77,7 @@ func (c *caller) Tell(ctx context.Context, e agent.Event) error {
 		large := c.size > maxOutput
 		c.mu.Unlock()
 		if large {
-			_, err := c.end(tooLarge())
+			_, err := c.endCall(tooLarge())
 			return err
 		}
 		told.Kind, told.Parts = EventOutput, e.Parts
@@ -85,7 +86,7 @@ func (c *caller) Tell(ctx context.Context, e agent.Event) error {
 	default:
 		return nil
 	}
-	return c.x.tell(ctx, told)
+	return c.x.emit(ctx, told)
 }
 
 // Ask implements [agent.Caller].
@@ -100,7 +101,8 @@ func (c *caller) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, err
 	return a, err
 }
 
-// ask puts the question to the person, after those of other branches, and stops the clocks meanwhile.
+// ask puts the question to the user, after the questions of other branches, and pauses the clocks
+// meanwhile.
 func (c *caller) ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	x := c.x
 	if x.r.Ask == nil || c.hasLeft() {
@@ -111,21 +113,27 @@ func (c *caller) ask(ctx context.Context, q *agent.Question) (*agent.Answer, err
 	many := c.questions > maxQuestions
 	c.mu.Unlock()
 	if many {
-		_, err := c.end(&StepError{Kind: KindQuestion, Text: fmt.Sprintf("it asks more than %d questions", maxQuestions)})
+		_, err := c.endCall(&StepError{Kind: KindQuestion, Text: fmt.Sprintf("it asks more than %d questions", maxQuestions)})
 		return nil, err
 	}
-	c.clk.pause()
-	defer c.clk.resume()
+	// The time of an ask step includes the wait for the user; other steps' clocks are paused.
+	own := c.rep.Kind == stepAsk
+	c.clk.pause(own)
+	defer c.clk.resume(own)
 	select {
 	case x.asking <- struct{}{}:
 		defer func() { <-x.asking }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := x.tell(ctx, Event{Kind: EventQuestion, Path: c.rep.Path, Member: c.rep.Member, Question: q}); err != nil {
+	if err := x.emit(ctx, Event{Kind: EventQuestion, Path: c.rep.Path, Member: c.rep.Member, Question: q}); err != nil {
 		return nil, err
 	}
-	a, err := x.r.Ask(ctx, &Question{Run: x.id, Path: c.rep.Path, Member: c.rep.Member, Question: *q})
+	var a *agent.Answer
+	err := rescue.Call(x.r.Report, func() (err error) {
+		a, err = x.r.Ask(ctx, &Question{Run: x.id, Path: c.rep.Path, Member: c.rep.Member, Question: *q})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +141,7 @@ func (c *caller) ask(ctx context.Context, q *agent.Question) (*agent.Answer, err
 		return nil, agent.ErrNoAnswer
 	}
 	q.Settle(a)
-	if err := x.tell(ctx, Event{Kind: EventAnswered, Path: c.rep.Path, Member: c.rep.Member, Answer: a}); err != nil {
+	if err := x.emit(ctx, Event{Kind: EventAnswered, Path: c.rep.Path, Member: c.rep.Member, Answer: a}); err != nil {
 		return nil, err
 	}
 	return a, nil

@@ -5,11 +5,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/da1ed7bb/parley/config"
+	"github.com/da1ed7bb/parley/internal/x/expr"
 )
 
-// Check says what is wrong with a plan, as a [*PlanError]: a step of no kind or of two, an agent that is not in the team, a
-// loop without a bound, a template that names nothing, branches that wait for each other. others are members that the plan does
-// not name itself. A plan that was read is checked already, except for its members if it has no team of its own.
+// Check returns a [*PlanError] if the plan is invalid: a step with no kind or with two, an agent
+// that is not in the team, a loop without a bound, a template with an unknown name, or branches
+// that wait for each other. others are members that the plan does not declare itself. A parsed plan
+// is already checked, except for its members if it declares no team.
 func (p *Plan) Check(others ...string) error {
 	if found := p.problems(others...); len(found) > 0 {
 		return problemsError(p.file, found)
@@ -36,11 +40,11 @@ type checker struct {
 	plan    *Plan
 	found   []Problem
 	steps   int
-	members map[string]bool   // nil: not known
-	ids     map[string]string // where each id is
+	members map[string]bool   // nil if unknown
+	ids     map[string]string // the path of each ID
 }
 
-// wrong notes a problem at a path, or in the text there.
+// wrong adds a problem at a path, and at an offset in its text if known.
 func (c *checker) wrong(path, format string, args ...any) {
 	c.wrongIn(path, "", 0, format, args...)
 }
@@ -54,7 +58,8 @@ func (c *checker) wrongIn(path, text string, offset int, format string, args ...
 		cut := strings.LastIndexAny(up, ".[")
 		up = up[:max(cut, 0)]
 	}
-	if known && offset > 0 && offset <= len(text) { // escapes and folded lines make this a guess, good for the line at least
+	// Escapes and folded lines make the column a guess, but the line is right.
+	if known && offset > 0 && offset <= len(text) {
 		before := text[:offset]
 		if lines := strings.Count(before, "\n"); lines > 0 {
 			pos.Line += lines
@@ -66,18 +71,19 @@ func (c *checker) wrongIn(path, text string, offset int, format string, args ...
 	c.found = append(c.found, Problem{Position: pos, Path: or(path, "plan"), Text: fmt.Sprintf(format, args...)})
 }
 
-// A name is what is known of a value when a plan is checked.
+// A known describes what is known about a value at check time.
 type known struct {
-	fields   []string            // its members; nil: any
-	branches map[string][]string // of results: the ids of branches; nil: not a parallel
+	fields []string // its members; nil if any
+	// branches holds the IDs of the branches of a parallel result. It is nil for other values.
+	branches map[string][]string
 }
 
-// names is what the templates at one place may use.
+// names holds the names that the templates at one place may use.
 type names struct {
 	up    *names
 	known map[string]known
-	later map[string]bool // branches of the same parallel, which are waited for
-	used  map[string]bool // those that were
+	later map[string]bool // branches of the same parallel, which this one may wait for
+	used  map[string]bool // the later branches that are used
 }
 
 func (n *names) find(name string) (known, bool) {
@@ -111,10 +117,10 @@ func (c *checker) checkPlan() {
 	fields := []string{}
 	for _, in := range p.Input {
 		if !isName(in.Name) {
-			c.wrong("input."+in.Name, "%q is no name", in.Name)
+			c.wrong("input."+in.Name, "%q is not a valid name", in.Name)
 		}
 		if slices.Contains(fields, in.Name) {
-			c.wrong("input."+in.Name, "stands here twice")
+			c.wrong("input."+in.Name, "is a duplicate")
 		}
 		fields = append(fields, in.Name)
 	}
@@ -135,42 +141,81 @@ func (c *checker) checkTeam() {
 	}
 }
 
-// Protocols that a member may speak.
+// protocols lists the protocols that a member may use.
 var protocols = []string{"acp", "a2a", "editor", "mcp", "jsonrpc"}
 
 func (c *checker) member(path, name string, m Member) {
 	if !isName(name) {
-		c.wrong(path, "%q is no name", name)
+		c.wrong(path, "%q is not a valid name", name)
 	}
 	if (m.Target == "") == (len(m.Command) == 0) {
 		c.wrong(path, "needs either a target or a command")
 	}
 	if !slices.Contains(protocols, m.Protocol) {
-		c.wrong(path+".protocol", "%q is no protocol; there are %s", m.Protocol, strings.Join(protocols, ", "))
+		c.wrong(path+".protocol", "unknown protocol %q; the protocols are %s", m.Protocol, strings.Join(protocols, ", "))
 	}
 	if m.Command == nil && m.Env != nil {
-		c.wrong(path+".env", "is for a command")
+		c.wrong(path+".env", "is only for a command")
+	}
+	if m.Target == "" && m.Token != "" {
+		c.wrong(path+".token", "is only for a target; a command has env")
+	}
+	if m.Target == "" && m.Headers != nil {
+		c.wrong(path+".headers", "are only for a target; a command has env")
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+		if at := path + ".headers." + name; !isHeader(name) {
+			c.wrong(at, "%q is not a valid header name", name)
+		} else {
+			c.variables(at, m.Headers[name])
+		}
+	}
+	if m.from != nil {
+		c.variables(path+".target", m.Target)
+		c.variables(path+".token", m.Token)
 	}
 	for i, v := range m.Env {
+		if m.from != nil {
+			c.variables(fmt.Sprintf("%s.env[%d]", path, i), v)
+		}
 		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
-			c.wrong(fmt.Sprintf("%s.env[%d]", path, i), "should be NAME=value")
+			c.wrong(fmt.Sprintf("%s.env[%d]", path, i), "must be NAME=value")
 		}
 	}
 }
 
+// variables checks that each ${…} contains a valid variable name, whether or not the variable is
+// set.
+func (c *checker) variables(path, text string) {
+	_, _, err := config.Expand(text, &config.ExpandOptions{
+		Lookup:   func(string) (string, bool) { return "x", true },
+		ReadFile: func(string) ([]byte, error) { return []byte("x"), nil },
+	})
+	if err != nil {
+		c.wrong(path, "%v", err)
+	}
+}
+
+// isHeader reports whether s is a valid HTTP header name (RFC 9110, section 5.1).
+func isHeader(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	})
+}
+
 func isName(s string) bool {
-	if s == "" || len(s) > 64 || !isNameStart(s[0]) {
+	if s == "" || len(s) > 64 || !expr.IsNameStart(s[0]) {
 		return false
 	}
 	for i := range len(s) {
-		if !isNamePart(s[i]) {
+		if !expr.IsNamePart(s[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// sequence checks steps one after the other, and returns what is known behind them.
+// sequence checks steps in order and returns the names known after them.
 func (c *checker) sequence(steps []Step, path string, in *names, depth int) *names {
 	inner := &names{up: in, known: map[string]known{}}
 	for i := range steps {
@@ -180,13 +225,13 @@ func (c *checker) sequence(steps []Step, path string, in *names, depth int) *nam
 			inner.known[s.ID] = resultOf(s)
 		}
 		if len(s.After) > 0 {
-			c.wrong(fmt.Sprintf("%s[%d].after", path, i), "is for the branches of a parallel")
+			c.wrong(fmt.Sprintf("%s[%d].after", path, i), "is only for the branches of a parallel")
 		}
 	}
 	return inner
 }
 
-// resultFields are the members of every step's result.
+// resultFields lists the members of every step's result.
 var resultFields = []string{"text", "json", "parts", "state", "error", "ms"}
 
 func resultOf(s *Step) known {
@@ -214,23 +259,23 @@ func resultOf(s *Step) known {
 
 func (c *checker) step(s *Step, path string, in *names, depth int) {
 	if c.steps++; c.steps == maxSteps+1 {
-		c.wrong(path, "a plan has at most %d steps", maxSteps)
+		c.wrong(path, "a plan can have at most %d steps", maxSteps)
 	}
 	if c.steps > maxSteps {
 		return
 	}
 	if depth > maxNesting {
-		c.wrong(path, "steps are nested at most %d deep", maxNesting)
+		c.wrong(path, "steps can be nested at most %d levels deep", maxNesting)
 		return
 	}
 	if s.ID != "" {
 		switch first, taken := c.ids[s.ID]; {
 		case !isName(s.ID):
-			c.wrong(path+".id", "%q is no name: a letter or _, then letters, digits, _ or -", s.ID)
+			c.wrong(path+".id", "%q is not a valid name: use a letter or _, then letters, digits, _ or -", s.ID)
 		case slices.Contains([]string{"input", "loop", "true", "false", "null"}, s.ID):
-			c.wrong(path+".id", "%q means something else already", s.ID)
+			c.wrong(path+".id", "%q is already in use", s.ID)
 		case taken:
-			c.wrong(path+".id", "%q is the name of %s already", s.ID, first)
+			c.wrong(path+".id", "%q is already the name of %s", s.ID, first)
 		default:
 			c.ids[s.ID] = path
 		}
@@ -240,11 +285,11 @@ func (c *checker) step(s *Step, path string, in *names, depth int) {
 	}
 	kinds := s.kinds()
 	if len(kinds) == 0 {
-		c.wrong(path, "says nothing to do: one of agent, skill, tool, call, ask, steps, parallel, map, route, loop")
+		c.wrong(path, "has no action: set one of agent, skill, tool, call, ask, steps, parallel, map, route, loop")
 		return
 	}
 	if len(kinds) > 1 {
-		c.wrong(path, "is both %s: make two steps of it", strings.Join(kinds, " and "))
+		c.wrong(path, "has more than one action (%s): split it into several steps", strings.Join(kinds, " and "))
 		return
 	}
 	c.belongs(s, path, kinds[0])
@@ -271,7 +316,7 @@ func (c *checker) sub(steps []Step, path string, in *names, depth int) *names {
 	return c.sequence(steps, path, in, depth+1)
 }
 
-// belongs looks for keys of another kind of step.
+// belongs reports fields that belong to another kind of step.
 func (c *checker) belongs(s *Step, path, what string) {
 	for _, k := range []struct {
 		name string
@@ -295,16 +340,16 @@ func (c *checker) belongs(s *Step, path, what string) {
 		{"retries", s.Retries != 0, []string{stepAgent, stepSkill, stepTool, stepCall}},
 	} {
 		if k.set && !slices.Contains(k.of, what) {
-			c.wrong(path+"."+k.name, "is for %s, and this is %s", strings.Join(k.of, " or "), what)
+			c.wrong(path+"."+k.name, "is only for %s, but this is %s", strings.Join(k.of, " or "), what)
 		}
 	}
 	if s.Retries < 0 || s.Retries > maxRetries {
-		c.wrong(path+".retries", "should be a number from 1 to %d", maxRetries)
+		c.wrong(path+".retries", "must be a number from 1 to %d", maxRetries)
 	} else if s.Retries > 0 && !s.Idempotent {
-		c.wrong(path+".retries", "only a step that says idempotent: true is tried again")
+		c.wrong(path+".retries", "only a step with idempotent: true can be retried")
 	}
 	if s.Timeout < 0 {
-		c.wrong(path+".timeout", "should be a time such as 30s")
+		c.wrong(path+".timeout", "must be a duration such as 30s")
 	}
 }
 
@@ -322,7 +367,7 @@ func (c *checker) leaf(s *Step, path string, in *names) {
 		text := s.Tool + s.Call
 		who, name, ok := strings.Cut(text, "/")
 		if !ok || who == "" || name == "" {
-			c.wrong(path+"."+what, "%q should be a member of the team, a slash and a name", text)
+			c.wrong(path+"."+what, "%q must be a member of the team, a slash and a name", text)
 			break
 		}
 		c.inTeam(path+"."+what, who, what)
@@ -335,14 +380,14 @@ func (c *checker) leaf(s *Step, path string, in *names) {
 	}
 }
 
-// inTeam looks for a member that a step names.
+// inTeam checks that a member named by a step is in the team.
 func (c *checker) inTeam(path, name, what string) {
 	if c.members == nil {
 		return
 	}
 	if !c.members[name] {
 		there := strings.Join(slices.Sorted(maps.Keys(c.members)), ", ")
-		c.wrong(path, "there is no %q in the team; there are %s", name, or(there, "none"))
+		c.wrong(path, "%q is not in the team; the members are %s", name, or(there, "none"))
 		return
 	}
 	m, here := c.plan.Team[name]
@@ -353,9 +398,9 @@ func (c *checker) inTeam(path, name, what string) {
 	case what == "agent" && m.Protocol == "jsonrpc":
 		c.wrong(path, "%q has methods, not agents: use call", name)
 	case what == stepTool && m.Protocol != "mcp":
-		c.wrong(path, "%q speaks %s, which has no tools", name, m.Protocol)
+		c.wrong(path, "%q uses %s, which has no tools", name, m.Protocol)
 	case what == stepCall && m.Protocol != "jsonrpc":
-		c.wrong(path, "%q speaks %s: use agent or tool", name, m.Protocol)
+		c.wrong(path, "%q uses %s: use agent or tool", name, m.Protocol)
 	}
 }
 
@@ -372,8 +417,8 @@ func (c *checker) args(path string, v any, in *names) {
 			c.args(path+"."+key, v[key], in)
 		}
 	default:
-		if _, err := valueOf(v); err != nil {
-			c.wrong(path, "is no JSON value: %v", err)
+		if _, err := expr.ValueOf(v); err != nil {
+			c.wrong(path, "is not a JSON value: %v", err)
 		}
 	}
 }
@@ -385,7 +430,7 @@ func (c *checker) joining(s *Step, path string, branches int) {
 		return
 	}
 	if s.Agree && kind != joinQuorum {
-		c.wrong(path+".agree", "is for a quorum")
+		c.wrong(path+".agree", "is only for a quorum")
 	}
 	if branches > 0 && n > branches {
 		c.wrong(path+".join", "a quorum of %d needs more than %d branches", n, branches)
@@ -397,7 +442,7 @@ func (c *checker) parallel(s *Step, path string, in *names, depth int) {
 		c.wrong(path+".parallel", "needs branches")
 	}
 	if len(s.Parallel) > maxBranches {
-		c.wrong(path+".parallel", "has at most %d branches", maxBranches)
+		c.wrong(path+".parallel", "can have at most %d branches", maxBranches)
 		return
 	}
 	c.joining(s, path, len(s.Parallel))
@@ -414,7 +459,7 @@ func (c *checker) parallel(s *Step, path string, in *names, depth int) {
 		c.step(b, at, others, depth+1)
 		for k, id := range b.After {
 			if !others.later[id] {
-				c.wrong(fmt.Sprintf("%s.after[%d]", at, k), "there is no branch %q beside this one", id)
+				c.wrong(fmt.Sprintf("%s.after[%d]", at, k), "unknown sibling branch %q", id)
 			}
 			others.used[id] = true
 		}
@@ -423,13 +468,13 @@ func (c *checker) parallel(s *Step, path string, in *names, depth int) {
 	c.cycles(s.Parallel, needs, path+".parallel")
 }
 
-// cycles looks for branches that wait for each other.
+// cycles reports branches that wait for each other.
 func (c *checker) cycles(branches []Step, needs [][]string, path string) {
 	index := map[string]int{}
 	for i := range branches {
 		index[branches[i].ID] = i
 	}
-	state := make([]byte, len(branches)) // 1: on the way, 2: done
+	state := make([]byte, len(branches)) // 1: being visited, 2: done
 	var visit func(i int, way []string) bool
 	visit = func(i int, way []string) bool {
 		way = append(way, branches[i].ID)
@@ -462,14 +507,14 @@ func (c *checker) each(s *Step, path string, in *names, depth int) {
 	c.template(path+".map", s.Map, in)
 	c.joining(s, path, 0)
 	if s.Limit < 0 || s.Limit > maxLimit {
-		c.wrong(path+".limit", "should be a number from 1 to %d", maxLimit)
+		c.wrong(path+".limit", "must be a number from 1 to %d", maxLimit)
 	}
 	as := or(s.As, "item")
 	if !isName(as) {
-		c.wrong(path+".as", "%q is no name", as)
+		c.wrong(path+".as", "%q is not a valid name", as)
 	}
 	if _, taken := in.find(as); taken && as != "item" {
-		c.wrong(path+".as", "%q means something else already", as)
+		c.wrong(path+".as", "%q is already in use", as)
 	}
 	inner := &names{up: in, known: map[string]known{as: {}, "index": {fields: []string{}}}}
 	if s.Do == nil {

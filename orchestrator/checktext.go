@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/da1ed7bb/parley/internal/x/expr"
 )
 
 func (c *checker) template(path, text string, in *names) {
@@ -13,69 +15,69 @@ func (c *checker) template(path, text string, in *names) {
 		c.syntax(path, text, err)
 		return
 	}
-	t.walk(func(e *expr) { c.part(path, text, e, in) })
+	t.walk(func(e *expr.Expr) { c.part(path, text, e, in) })
 }
 
-// expression checks a condition, which may stand between {{ and }} or not.
+// expression checks a condition, with or without {{ and }} around it.
 func (c *checker) expression(path, text string, in *names) {
 	e, err := parseCondition(text)
 	if err != nil {
 		c.syntax(path, text, err)
 		return
 	}
-	e.walk(func(e *expr) { c.part(path, text, e, in) })
+	e.Walk(func(e *expr.Expr) { c.part(path, text, e, in) })
 }
 
-// parseCondition reads an expression, with {{ and }} around it or without.
-func parseCondition(text string) (*expr, error) {
+// parseCondition parses an expression, with or without {{ and }} around it.
+func parseCondition(text string) (*expr.Expr, error) {
 	t, err := parseTemplate(text)
 	if err == nil && len(t.parts) == 1 && t.parts[0].expr != nil {
 		return t.parts[0].expr, nil
 	}
-	return parseExpr(text)
+	return expr.Parse(text)
 }
 
 func (c *checker) syntax(path, text string, err error) {
 	offset := 0
-	if wrong, ok := errors.AsType[*syntaxError](err); ok {
-		offset = wrong.offset
+	if wrong, ok := errors.AsType[*expr.SyntaxError](err); ok {
+		offset = wrong.Offset
 	}
 	c.wrongIn(path, text, offset, "%v", err)
 }
 
-// part checks that a name is known, and that its members can be.
-func (c *checker) part(path, text string, e *expr, in *names) {
-	switch e.op {
-	case opName:
-		if _, ok := in.find(e.text); !ok {
-			c.wrongIn(path, text, e.offset, "%q names nothing here; there are %s", e.text, in.all())
+// part checks that a name is known and that the members used on it can exist.
+func (c *checker) part(path, text string, e *expr.Expr, in *names) {
+	switch e.Op {
+	case expr.Name:
+		if _, ok := in.find(e.Text); !ok {
+			c.wrongIn(path, text, e.Offset, "unknown name %q; the names are %s", e.Text, in.all())
 		}
-	case opMember:
-		owner := e.args[0]
-		switch owner.op {
-		case opName:
-			k, ok := in.find(owner.text)
-			if ok && k.fields != nil && !slices.Contains(k.fields, e.text) {
-				c.wrongIn(path, text, e.offset, "%s has no %q; it has %s", owner.text, e.text, or(strings.Join(k.fields, ", "), "nothing"))
+	case expr.Member:
+		owner := e.Args[0]
+		switch owner.Op {
+		case expr.Name:
+			k, ok := in.find(owner.Text)
+			if ok && k.fields != nil && !slices.Contains(k.fields, e.Text) {
+				c.wrongIn(path, text, e.Offset, "%s has no %q; it has %s", owner.Text, e.Text, or(strings.Join(k.fields, ", "), "nothing"))
 			}
-		case opMember:
+		case expr.Member:
 			c.branch(path, text, e, in)
 		}
 	}
 }
 
-// branch checks reviews.results.alice, whose names are known too.
-func (c *checker) branch(path, text string, e *expr, in *names) {
-	results := e.args[0]
-	if results.text != "results" || results.args[0].op != opName {
+// branch checks paths such as reviews.results.alice, whose branch names are known too.
+func (c *checker) branch(path, text string, e *expr.Expr, in *names) {
+	results := e.Args[0]
+	if results.Text != "results" || results.Args[0].Op != expr.Name {
 		return
 	}
-	k, ok := in.find(results.args[0].text)
+	k, ok := in.find(results.Args[0].Text)
 	if !ok || k.branches == nil {
 		return
 	}
-	if _, ok := k.branches[e.text]; !ok {
-		c.wrongIn(path, text, e.offset, "%s has no branch %q; it has %s", results.args[0].text, e.text,
+	if _, ok := k.branches[e.Text]; !ok {
+		c.wrongIn(path, text, e.Offset, "%s has no branch %q; it has %s", results.Args[0].Text, e.Text,
 			or(strings.Join(slices.Sorted(maps.Keys(k.branches)), ", "), "none with an id"))
 	}
 }

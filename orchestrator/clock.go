@@ -6,21 +6,24 @@ import (
 	"time"
 )
 
-// A clock is the time that a step has. It stands still while the step, or one in it, waits for a person.
+// A clock measures the time of a step. It is paused while the step, or a step in it, waits for the
+// user.
 type clock struct {
 	up     *clock
+	soft   bool // also paused while a step of the plan asks the user; set before the first use
 	cancel context.CancelCauseFunc
 	after  time.Duration
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	timer  *time.Timer
-	left   time.Duration // when it began to run, or was stopped
-	since  time.Time     // it runs since then
+	left   time.Duration // the time left when the clock was started or paused
+	since  time.Time     // when the clock was started
 	paused int
 	over   bool
 }
 
-// withClock returns a context that ends after d of the time that counts, and what to call at the end. d of 0 sets no time of its own.
+// withClock returns a context that ends after d of running clock time, and a function that releases
+// it. If d is 0, the context gets no deadline of its own.
 func withClock(ctx context.Context, up *clock, d time.Duration) (context.Context, *clock, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if d <= 0 {
@@ -44,9 +47,12 @@ func (c *clock) runLocked() {
 	c.timer = time.AfterFunc(c.left, func() { c.cancel(&timeoutError{c.after}) })
 }
 
-// pause stops this clock and those around it. Each pause needs a resume.
-func (c *clock) pause() {
+// pause stops this clock and its parents; if soft, only the soft ones. Each pause needs a resume.
+func (c *clock) pause(soft bool) {
 	for ; c != nil; c = c.up {
+		if soft && !c.soft {
+			continue
+		}
 		c.mu.Lock()
 		if c.paused++; c.paused == 1 && !c.over {
 			c.timer.Stop()
@@ -56,8 +62,11 @@ func (c *clock) pause() {
 	}
 }
 
-func (c *clock) resume() {
+func (c *clock) resume(soft bool) {
 	for ; c != nil; c = c.up {
+		if soft && !c.soft {
+			continue
+		}
 		c.mu.Lock()
 		if c.paused--; c.paused == 0 && !c.over {
 			c.runLocked()
@@ -66,7 +75,8 @@ func (c *clock) resume() {
 	}
 }
 
-// remaining returns the least that is left on this clock and those around it. ok is false if there is no end.
+// remaining returns the shortest time left on this clock and its parents. ok is false if none has a
+// deadline.
 func (c *clock) remaining() (least time.Duration, ok bool) {
 	for ; c != nil; c = c.up {
 		c.mu.Lock()

@@ -42,12 +42,12 @@ func init() {
 	}
 }
 
-// A peerLog is what happened at the other side.
+// A peerLog records what happens at the peer.
 type peerLog func(line string)
 
 func stderrLog(line string) { fmt.Fprintln(os.Stderr, line) }
 
-// testAgent does what it is told: wait, ask, die, or else echo.
+// testAgent does what its prompt says: wait, ask, exit, or else echo.
 func testAgent(name string, log peerLog) *agent.Agent {
 	return &agent.Agent{
 		Card: agent.Card{Name: name, Description: "Does what it is told.", Version: "1", Skills: []agent.Skill{{ID: "skill-of-" + name, Name: name, Description: "x", Tags: []string{"test"}}}},
@@ -72,9 +72,9 @@ func testAgent(name string, log peerLog) *agent.Agent {
 	}
 }
 
-// A memoryLog keeps lines, and wakes those who wait for one.
+// A memoryLog stores lines and wakes goroutines that wait for one.
 type memoryLog struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	lines   map[string]int
 	changed chan struct{}
 }
@@ -98,7 +98,8 @@ func (l *memoryLog) count(line string) int {
 	return l.lines[line]
 }
 
-// wait returns when a line stands in the log so often, or says that it does not.
+// wait returns when the log contains line the given number of times. It fails the test if that does
+// not happen in time.
 func (l *memoryLog) wait(t *testing.T, line string, times int) {
 	t.Helper()
 	timeout := time.After(20 * time.Second)
@@ -129,7 +130,7 @@ func web(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// peers serves the test agent in every protocol, and returns where each is.
+// peers serves the test agent in every protocol and returns how to reach each.
 func peers(t *testing.T, log *memoryLog) map[string]Member {
 	t.Helper()
 	members := map[string]Member{}
@@ -205,7 +206,8 @@ func peers(t *testing.T, log *memoryLog) map[string]Member {
 		t.Fatal(err)
 	}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(context.WithoutCancel(t.Context())) }) // ends by Close
+	// Ends when server is closed.
+	serving.Go(func() { _ = server.Serve(context.WithoutCancel(t.Context())) })
 	t.Cleanup(func() {
 		_ = server.Close()
 		serving.Wait()
@@ -214,7 +216,7 @@ func peers(t *testing.T, log *memoryLog) map[string]Member {
 	return members
 }
 
-// dial reaches members, whose stderr goes into the log too.
+// dial connects to members and adds their stderr to the log.
 func dial(t *testing.T, members map[string]Member, log *memoryLog) *Team {
 	t.Helper()
 	team, err := Dial(t.Context(), members, &DialOptions{
@@ -227,8 +229,9 @@ func dial(t *testing.T, members map[string]Member, log *memoryLog) *Team {
 	return team
 }
 
-// One plan, every protocol, over HTTP, a TCP socket and to child processes: each is asked, one of each is cancelled on the wire, a
-// person answers, and one dies.
+// One plan, every protocol, over HTTP, over a TCP socket and to child processes: each agent is
+// called, one of each protocol is cancelled on the wire, a question is answered, and one process
+// dies.
 func TestEveryProtocol(t *testing.T) {
 	var log memoryLog
 	members := peers(t, &log)
@@ -305,7 +308,7 @@ steps:
 	}
 }
 
-// Members at one address share one client, and are asked once what they can do.
+// Members at one address share one client and are surveyed once.
 func TestSharedWay(t *testing.T) {
 	var log memoryLog
 	members := peers(t, &log)
@@ -331,7 +334,7 @@ func TestSharedWay(t *testing.T) {
 	}
 }
 
-// A loser is cancelled where it runs, in the words of its protocol.
+// A losing branch is cancelled at its agent, in the agent's protocol.
 func TestLosersHearOfIt(t *testing.T) {
 	var log memoryLog
 	team := dial(t, peers(t, &log), &log)
@@ -339,7 +342,7 @@ func TestLosersHearOfIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &Runner{Team: team}
 	var waiting sync.WaitGroup
-	waiting.Go(func() { // until all of them wait at the other side
+	waiting.Go(func() { // until all agents are waiting
 		defer cancel()
 		for _, line := range []string{"ibm waits", "a2a waits", "editor waits", "jsonrpc waits"} {
 			log.wait(t, line, 1)
@@ -375,7 +378,8 @@ steps:
 	log.wait(t, "tool cancelled", 2)
 }
 
-// A program that dies in the middle of its step is reported, and started again by the next one; the others go on.
+// A program that dies during its step is reported and is started again by the next step; other
+// steps continue.
 func TestMemberDies(t *testing.T) {
 	var log memoryLog
 	team := dial(t, peers(t, &log), &log)

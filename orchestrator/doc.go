@@ -1,16 +1,23 @@
-// Package orchestrator lets agents work on one task: a plan says who does what, when branches that run at the same time are done,
-// and what becomes of the rest.
+// Package orchestrator coordinates several agents on one task. A plan defines which agent does
+// what, when parallel branches are done, and what happens to the remaining branches.
 //
-// A [Plan] is read from YAML or made in Go, and refused, with line and column, before anything begins. A [Team] is who takes part:
-// agents, in whatever protocol, tools of MCP servers and JSON-RPC methods. A [Runner] brings both together:
+// A [Plan] is parsed from YAML or built in Go. An invalid plan is rejected with line and column
+// before anything starts. A [Team] holds the members: agents of any protocol, tools of MCP servers
+// and JSON-RPC methods. A [Runner] executes plans with a team:
 //
 //	runner := &orchestrator.Runner{Team: team, Store: kept, Ask: askTheUser, OnEvent: show}
 //	report, err := runner.Run(ctx, plan, map[string]any{"topic": "cats"})
 //
-// No language model is inside: it moves messages and does not decide. What it promises: a join is exact; a branch that lost is
-// cancelled at the agent, in its protocol; what is finished keeps its result; every step ends within its time; a question comes
-// to one person, whatever protocol asked; nothing is tried twice unless the plan says that it may be; and of a run that is kept
-// in a store, what was told is written down.
+// The package contains no language model: it routes messages and makes no decisions. It guarantees
+// the following:
 //
-// A plan is served as an agent by [Runner.Agent], so that plans nest.
+//   - Joins are exact.
+//   - A branch that is no longer needed is cancelled at its agent, in the agent's protocol.
+//   - A finished step keeps its result.
+//   - Every step ends within its timeout.
+//   - Questions go to one person, whatever protocol they come from.
+//   - Nothing is retried unless the plan allows it.
+//   - If a run has a store, every reported event that belongs in the store is stored first.
+//
+// [Runner.Agent] serves a plan as an agent, so plans can be nested.
 package orchestrator

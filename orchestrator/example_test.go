@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/orchestrator"
 )
 
-// Three agents are asked, two must say the same, and the third is cancelled.
+// Three agents are asked, two must give the same answer, and the third is cancelled.
 func Example() {
 	team := &orchestrator.Team{}
 	for name, answer := range map[string]string{"ann": "Paris", "bob": "Paris", "eve": ""} {
@@ -16,7 +16,7 @@ func Example() {
 			Card: agent.Card{Name: name, Description: "Knows capitals."},
 			Run: func(ctx context.Context, r *agent.Run) error {
 				if answer == "" {
-					<-ctx.Done() // still thinking
+					<-ctx.Done() // a slow agent
 					return ctx.Err()
 				}
 				return r.Say(ctx, answer)
@@ -50,7 +50,7 @@ output: "It is {{ capital }}."
 	// cancelled
 }
 
-// A plan is refused before anything begins.
+// An invalid plan is rejected before anything starts.
 func ExampleParsePlan() {
 	_, err := orchestrator.ParsePlan("bad.yaml", []byte(`
 steps:
@@ -62,6 +62,6 @@ steps:
 `))
 	fmt.Println(err)
 	// Output:
-	// bad.yaml:5:28: steps[0].prompt: "topic" names nothing here; there are input
+	// bad.yaml:5:28: steps[0].prompt: unknown name "topic"; the names are input
 	// bad.yaml:6:5: steps[1]: a loop needs a bound: times, from 1 to 1000
 }

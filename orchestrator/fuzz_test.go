@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/da1ed7bb/parley/internal/x/expr"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Whatever the text: it is a plan that passes the check again, or an error with a place in the file.
+// For any text, the result is either a plan that passes the check again, or an error with a
+// position in the file.
 func FuzzPlan(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -44,9 +46,9 @@ func FuzzPlan(f *testing.F) {
 
 type anyScope struct{ v jsonrpc.Raw }
 
-func (s anyScope) lookup(string) (jsonrpc.Raw, bool) { return s.v, true }
+func (s anyScope) Lookup(string) (jsonrpc.Raw, bool) { return s.v, true }
 
-// Whatever the expression: its value is JSON.
+// For any expression, the value is valid JSON.
 func FuzzTemplate(f *testing.F) {
 	for _, s := range []string{
 		"{{ a }}", "x {{ a.b.c }} y", `{{ a == "x" && !(b < 3) || c[0] }}`, `{{ join(lines(a), ", ") }}`, `{{ json("{\"a\":1}").a }}`,
@@ -62,7 +64,7 @@ func FuzzTemplate(f *testing.F) {
 		}
 		tmpl, err := parseTemplate(text)
 		if err != nil {
-			if wrong, ok := errors.AsType[*syntaxError](err); !ok || wrong.offset < 0 || wrong.offset > len(text) {
+			if wrong, ok := errors.AsType[*expr.SyntaxError](err); !ok || wrong.Offset < 0 || wrong.Offset > len(text) {
 				t.Fatalf("%q: %v", text, err)
 			}
 			return

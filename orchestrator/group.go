@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/da1ed7bb/parley/internal/x/expr"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A group is branches that run at the same time, and when they are done.
+// A group is a set of parallel branches and the condition that completes it.
 type group struct {
 	kind  Join
 	n     int
@@ -19,19 +21,19 @@ type group struct {
 
 	ended  int
 	ok     []*Report
-	first  *Report // the first that failed
+	first  *Report // the first report that failed
 	agreed string
 }
 
 func newGroup(s *Step, total int) *group {
 	kind, n, err := s.Join.parse()
 	if err != nil {
-		kind = JoinAll // the check has refused it
+		kind = JoinAll // Check has rejected invalid joins
 	}
 	return &group{kind: kind, n: n, agree: s.Agree, total: total}
 }
 
-// add counts a branch that has ended, and returns a cause to end the others with, or nil.
+// add counts an ended branch. It returns the cause with which to cancel the others, or nil.
 func (g *group) add(r *Report) error {
 	g.ended++
 	switch {
@@ -62,7 +64,7 @@ func (g *group) add(r *Report) error {
 	return nil
 }
 
-// most is how many are ok, or say the same.
+// most returns how many branches are OK or, if they must agree, have the same text.
 func (g *group) most() int {
 	if !g.agree {
 		return len(g.ok)
@@ -77,7 +79,7 @@ func (g *group) most() int {
 	return most
 }
 
-// judge says how the whole ended. optional branches may fail.
+// judge sets the final state of the group. Optional branches may fail.
 func (g *group) judge(rep *Report) {
 	switch g.kind {
 	case JoinCollect:
@@ -98,7 +100,7 @@ func (g *group) judge(rep *Report) {
 	}
 	text := fmt.Sprintf("%d of %d are ok, %s needs %d", len(g.ok), g.total, g.kind, g.n)
 	if g.agree {
-		text = fmt.Sprintf("%d of %d say the same, the quorum needs %d", g.most(), g.total, g.n)
+		text = fmt.Sprintf("%d of %d agree, the quorum needs %d", g.most(), g.total, g.n)
 	}
 	rep.State, rep.Error = Failed, &StepError{Kind: KindJoin, Text: text}
 	if g.first != nil {
@@ -106,7 +108,8 @@ func (g *group) judge(rep *Report) {
 	}
 }
 
-// output is what came of the whole: the one answer of any and of a quorum that agrees, or else all, one after the other.
+// output sets the output of the group: the one result of any or of a quorum that agrees, otherwise
+// all results in order.
 func (g *group) output(rep *Report) {
 	switch {
 	case len(g.ok) == 0:
@@ -132,7 +135,7 @@ func (g *group) output(rep *Report) {
 	}
 }
 
-// texts is the list of what those that are ok say, in the order of the plan.
+// texts returns the texts of the branches that are OK, in plan order.
 func texts(reports []*Report) []string {
 	out := []string{}
 	for _, r := range reports {
@@ -143,8 +146,9 @@ func texts(reports []*Report) []string {
 	return out
 }
 
-// branches does things at the same time, a few at a time, and waits until all have ended. do is called with the number of each
-// that may begin; waits tells which others it comes after. Reports are in the order of the plan.
+// branches runs up to limit branches at a time and waits until all have ended. It calls do with the
+// index of each branch that may start; waits lists the branches that must end before it. do does
+// not panic: it uses rescued. The reports are in plan order.
 func (x *run) branches(ctx context.Context, g *group, limit int, waits [][]int, do func(ctx context.Context, i int) *Report) []*Report {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -170,7 +174,7 @@ func (x *run) branches(ctx context.Context, g *group, limit int, waits [][]int, 
 			running++
 			go func() { results <- ended{i, do(ctx, i)} }()
 		}
-		e := <-results // one runs at least, since nobody waits in a circle
+		e := <-results // at least one runs, because there are no cycles
 		running--
 		done++
 		reports[e.i] = e.r
@@ -181,22 +185,36 @@ func (x *run) branches(ctx context.Context, g *group, limit int, waits [][]int, 
 	return reports
 }
 
+// rescued returns the report of the branch at path, which f makes. If f panics, the branch has
+// failed, and the event that ends it is stored like that of any other step.
+func (x *run) rescued(ctx context.Context, path, kind string, f func() *Report) (r *Report) {
+	begun := now()
+	if err := rescue.Run(x.r.Report, func() { r = f() }); err == nil { // of Redact
+		return r
+	}
+	r = &Report{Path: path, Kind: kind, State: Failed, Started: begun, Ms: now().Sub(begun).Milliseconds(),
+		Error: &StepError{Kind: KindAgent, Text: "it panicked"}}
+	_ = x.emit(ctx, Event{Kind: EventEnded, Path: path, Report: r}) // on failure the run ends
+	return r
+}
+
 func (x *run) parallel(ctx context.Context, s *Step, in *vars, clk *clock, rep *Report) {
 	g := newGroup(s, len(s.Parallel))
 	shared := newVars(in)
 	waits := x.waits(s)
-	done := make([]*Report, len(s.Parallel)) // each is written once, before those that wait for it begin
+	// Each element is written once, before the branches that wait for it start.
+	done := make([]*Report, len(s.Parallel))
 	rep.Steps = x.branches(ctx, g, len(s.Parallel), waits, func(ctx context.Context, i int) *Report {
 		b := &s.Parallel[i]
 		path := pathOf(rep.Path, b, i)
-		r := func() *Report {
+		r := x.rescued(ctx, path, b.what(), func() *Report {
 			for _, j := range waits[i] {
 				if done[j].State != OK && !s.Parallel[j].Optional {
 					return x.skip(ctx, b, path, "it waits for "+done[j].Path+", which is "+string(done[j].State))
 				}
 			}
 			return x.step(ctx, b, path, shared, clk)
-		}()
+		})
 		if b.ID != "" {
 			shared.set(b.ID, r.value())
 		}
@@ -211,10 +229,11 @@ func (x *run) parallel(ctx context.Context, s *Step, in *vars, clk *clock, rep *
 			results[id] = r.value()
 		}
 	}
-	rep.Value, _ = valueOf(map[string]any{"results": results, "texts": texts(rep.Steps)}) // all of it is JSON
+	// All of it encodes as JSON.
+	rep.Value, _ = expr.ValueOf(map[string]any{"results": results, "texts": texts(rep.Steps)})
 }
 
-// forgive makes a failed branch that is optional one that does not count.
+// forgive changes the report of an optional branch that failed so that the failure does not count.
 func (x *run) forgive(ctx context.Context, s *Step, r *Report) *Report {
 	if !s.Optional || r.State == OK || r.State == Skipped || ctx.Err() != nil {
 		return r
@@ -224,7 +243,7 @@ func (x *run) forgive(ctx context.Context, s *Step, r *Report) *Report {
 	return &c
 }
 
-// waits returns for each branch the numbers of those it waits for.
+// waits returns, for each branch, the indexes of the branches it waits for.
 func (x *run) waits(s *Step) [][]int {
 	index := map[string]int{}
 	for i := range s.Parallel {
@@ -249,11 +268,11 @@ func (x *run) waits(s *Step) [][]int {
 	return waits
 }
 
-// names collects the names that a step and those in it use.
+// names collects the names that a step and its nested steps use.
 func (s *Step) names(used map[string]bool) {
-	note := func(e *expr) {
-		if e.op == opName {
-			used[e.text] = true
+	note := func(e *expr.Expr) {
+		if e.Op == expr.Name {
+			used[e.Text] = true
 		}
 	}
 	template := func(text string) {
@@ -263,7 +282,7 @@ func (s *Step) names(used map[string]bool) {
 	}
 	for _, text := range []string{s.When, s.Until} {
 		if e, err := parseCondition(text); err == nil && text != "" {
-			e.walk(note)
+			e.Walk(note)
 		}
 	}
 	for _, text := range append([]string{s.Prompt, s.Ask, s.Map, s.Route}, s.Options...) {
@@ -302,6 +321,10 @@ func (x *run) each(ctx context.Context, s *Step, in *vars, clk *clock, rep *Repo
 		rep.State, rep.Error = Failed, &StepError{Kind: KindTemplate, Text: "map: " + err.Error()}
 		return
 	}
+	if err := x.spendSteps(int64(len(items))); err != nil {
+		rep.State, rep.Error = failure(ctx, err)
+		return
+	}
 	limit := s.Limit
 	if limit == 0 {
 		limit = defaultLimit
@@ -309,17 +332,20 @@ func (x *run) each(ctx context.Context, s *Step, in *vars, clk *clock, rep *Repo
 	as := or(s.As, "item")
 	g := newGroup(s, len(items))
 	rep.Steps = x.branches(ctx, g, limit, nil, func(ctx context.Context, i int) *Report {
-		one := &Report{Path: under(rep.Path, fmt.Sprint(i+1)), Kind: stepSteps, State: OK, Started: now()}
-		if ctx.Err() != nil {
-			one.State, one.Error = failure(ctx, context.Cause(ctx))
+		path := under(rep.Path, fmt.Sprint(i+1))
+		return x.rescued(ctx, path, stepSteps, func() *Report {
+			one := &Report{Path: path, Kind: stepSteps, State: OK, Started: now()}
+			if ctx.Err() != nil {
+				one.State, one.Error = failure(ctx, context.Cause(ctx))
+				return one
+			}
+			inner := newVars(in)
+			inner.set(as, items[i])
+			inner.set("index", jsonrpc.Raw(fmt.Sprint(i+1)))
+			x.sequence(ctx, s.Do, path, inner, clk, one)
+			one.Ms = now().Sub(one.Started).Milliseconds()
 			return one
-		}
-		inner := newVars(in)
-		inner.set(as, items[i])
-		inner.set("index", jsonrpc.Raw(fmt.Sprint(i+1)))
-		x.sequence(ctx, s.Do, one.Path, inner, clk, one)
-		one.Ms = now().Sub(one.Started).Milliseconds()
-		return one
+		})
 	})
 	g.judge(rep)
 	g.output(rep)
@@ -327,10 +353,11 @@ func (x *run) each(ctx context.Context, s *Step, in *vars, clk *clock, rep *Repo
 	for _, r := range rep.Steps {
 		results = append(results, r.value())
 	}
-	rep.Value, _ = valueOf(map[string]any{"results": results, "texts": texts(rep.Steps)}) // all of it is JSON
+	// All of it encodes as JSON.
+	rep.Value, _ = expr.ValueOf(map[string]any{"results": results, "texts": texts(rep.Steps)})
 }
 
-// items is the list that a map goes over.
+// items returns the list that a map iterates over.
 func (x *run) items(s *Step, in *vars) ([]jsonrpc.Raw, error) {
 	t, err := parseTemplate(s.Map)
 	if err != nil {
@@ -340,18 +367,18 @@ func (x *run) items(s *Step, in *vars) ([]jsonrpc.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind(v) == '{' && kind(member(v, "state")) == '"' {
-		v = member(v, "json") // of a step
+	if expr.Kind(v) == '{' && expr.Kind(expr.MemberOf(v, "state")) == '"' {
+		v = expr.MemberOf(v, "json") // the result of a step
 	}
-	if kind(v) == '"' {
-		if v, err = parseJSON([]jsonrpc.Raw{v}); err != nil {
+	if expr.Kind(v) == '"' {
+		if v, err = expr.ParseJSON(expr.TextOf(v)); err != nil {
 			return nil, fmt.Errorf("%w; lines() makes a list of text", err)
 		}
 	}
-	if kind(v) != '[' {
-		return nil, fmt.Errorf("%s is no list", clip(string(v)))
+	if expr.Kind(v) != '[' {
+		return nil, fmt.Errorf("%s is not a list", expr.Clip(string(v)))
 	}
-	l := list(v)
+	l := expr.List(v)
 	if len(l) > maxItems {
 		return nil, errors.New("the list has more than 10,000 values")
 	}

@@ -49,12 +49,12 @@ plan ok
 p ok
 p/a failed (agent: no luck)
 p/b ok "fast"
-p/c cancelled (cancelled: the others were done without it)
+p/c cancelled (cancelled: the join did not need it)
 `},
 			{"quorum", `steps: [{id: p, join: quorum 2, parallel: [{id: a, agent: slow, prompt: x}, {id: b, agent: fast, prompt: x}, {id: c, agent: same, prompt: x}]}]`, 2 * time.Second, 1, `
 plan ok
 p ok
-p/a cancelled (cancelled: the others were done without it)
+p/a cancelled (cancelled: the join did not need it)
 p/b ok "fast"
 p/c ok " fast\n"
 `},
@@ -72,7 +72,7 @@ p ok
 p/a ok "other"
 p/b ok "fast"
 p/c ok " fast\n"
-p/d cancelled (cancelled: the others were done without it)
+p/d cancelled (cancelled: the join did not need it)
 `},
 			{"collect", `steps: [{id: p, join: collect, parallel: [{id: a, agent: fails, prompt: x}, {id: b, agent: fast, prompt: x}]}]`, time.Second, 0, `
 plan ok
@@ -99,7 +99,7 @@ p/b ok "fast"
 	})
 }
 
-// A branch that uses another waits for it, and is skipped when it failed.
+// A branch that uses another waits for it, and is skipped if the other failed.
 func TestBranchesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{Team: local(map[string]func(context.Context, *agent.Run) error{"echo": echo, "fails": fails, "slow": after(time.Second, "slow", nil, nil)})}
@@ -254,8 +254,8 @@ l/3/verdict ok "good"
 steps:
   - {route: x, cases: {y: [{agent: echo, prompt: x}]}}
 `, nil, 0, `
-plan failed (1: route: there is no case "x")
-1 failed (route: there is no case "x")
+plan failed (1: route: unknown case "x")
+1 failed (route: unknown case "x")
 `)
 	})
 }

@@ -29,7 +29,8 @@ func says(text string) func(context.Context, *agent.Run) error {
 	return func(ctx context.Context, r *agent.Run) error { return r.Say(ctx, text) }
 }
 
-// after says a text after a time, unless it is cancelled, which it counts.
+// after returns an agent that outputs text after d. If it is cancelled first, it records that in
+// cancelled.
 func after(d time.Duration, text string, cancelled *[]string, mu *sync.Mutex) func(context.Context, *agent.Run) error {
 	return func(ctx context.Context, r *agent.Run) error {
 		select {
@@ -64,7 +65,7 @@ func plan(t *testing.T, text string) *Plan {
 	return p
 }
 
-// summary is a report as text: one line for each step.
+// summary returns a report as text, one line per step.
 func summary(r *Report) string {
 	var b strings.Builder
 	var one func(r *Report)
@@ -85,7 +86,7 @@ func summary(r *Report) string {
 	return b.String()
 }
 
-// do runs a plan in a bubble, and compares the summary and the time it took.
+// do runs a plan in a synctest bubble and compares the summary and the duration.
 func do(t *testing.T, r *Runner, text string, input map[string]any, took time.Duration, want string) *Report {
 	t.Helper()
 	begun := time.Now()
@@ -102,7 +103,7 @@ func do(t *testing.T, r *Runner, text string, input map[string]any, took time.Du
 	return rep
 }
 
-// away is a member that could not be reached.
+// away is a member that cannot be reached.
 type away struct{ err error }
 
 func (a away) Agents(context.Context) ([]agent.Card, error) { return nil, a.err }

@@ -23,7 +23,7 @@ import (
 	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
-// What is written down is what was told, and read again it is the same report.
+// The stored events equal the reported events, and reading them gives the same report.
 func TestJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.Limits{})
@@ -57,7 +57,7 @@ output: done
 		if info.State != OK || info.Plan != "journal" || info.Text != "done" || info.Ended.Before(info.Started) {
 			t.Errorf("%+v", info)
 		}
-		read.Output = rep.Output // the end of a run has its text alone
+		read.Output = rep.Output // the stored end of a run has only its text
 		if d := cmp.Diff(outline(rep), outline(read)); d != "" {
 			t.Errorf("-ran +read\n%s", d)
 		}
@@ -94,7 +94,8 @@ output: done
 	})
 }
 
-// outline is the summary without what only a live report has, sorted: a log has branches in the order in which they began.
+// outline is the summary without the fields that only a live report has. It is sorted, because a
+// log has branches in the order in which they started.
 func outline(r *Report) string {
 	var lines []string
 	for line := range strings.Lines(summary(r)) {
@@ -106,7 +107,7 @@ func outline(r *Report) string {
 	return strings.Join(lines, "\n")
 }
 
-// A run is kept for its time, and then it is gone.
+// A run is stored for its Keep time and then removed.
 func TestKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.Limits{})
@@ -135,7 +136,7 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// A step is written down before it is called, and its result before it is used.
+// A step is stored before it is called, and its result before it is used.
 func TestWrittenBeforeUsed(t *testing.T) {
 	s := store.NewMemory(store.Limits{})
 	var id string
@@ -164,7 +165,8 @@ func TestWrittenBeforeUsed(t *testing.T) {
 	}
 }
 
-// A store that fails in the middle ends the run, and says so; one that is only full is waited for.
+// A store that fails during a run ends the run with an error. If the store is only full, the run
+// waits for space.
 func TestStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
@@ -189,7 +191,7 @@ func TestStoreFails(t *testing.T) {
 			if (rep.State == OK) != (c.state == OK) || time.Since(begun) != c.took {
 				t.Errorf("%v: after %v\n%s%s", c.fault, time.Since(begun), summary(rep), &complaints)
 			}
-			if rep.State != OK && (rep.Error.Kind != KindStorage && !strings.Contains(rep.Error.Text, "written down")) {
+			if rep.State != OK && (rep.Error.Kind != KindStorage && !strings.Contains(rep.Error.Text, "cannot store the run")) {
 				t.Errorf("%v: %s", c.fault, summary(rep))
 			}
 		}
@@ -210,7 +212,7 @@ func (f *failing) Append(ctx context.Context, key string, after uint64, events .
 	return f.Store.Append(ctx, key, after, events...)
 }
 
-// A run that another process has taken over ends here.
+// A run that another process has taken over ends in this one.
 func TestTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.Limits{})
@@ -234,7 +236,8 @@ var children = map[string]func(dir string) error{}
 
 const childEnv = "PARLEY_ORCHESTRATOR_CHILD"
 
-// runForEver is the child that gets killed: it does plan after plan and says what was told of them.
+// runForEver is the child process that is killed: it runs plan after plan and prints the reported
+// events.
 func runForEver(dir string) error {
 	s, err := sqlite.Open(dir, nil)
 	if err != nil {
@@ -270,8 +273,8 @@ steps:
 	return errors.Join(errs...)
 }
 
-// A process that is killed in the middle of runs must have lost none of them, nor anything that it told of them.
-// PARLEY_KILLS is how often; 3 by default.
+// A process that is killed during runs must not lose a run or an event that it reported.
+// PARLEY_KILLS is the number of kills; the default is 3.
 func TestKill(t *testing.T) {
 	rounds := 3
 	if n, err := strconv.Atoi(os.Getenv("PARLEY_KILLS")); err == nil {

@@ -13,34 +13,37 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/internal/x/expr"
 	"github.com/da1ed7bb/parley/internal/x/pause"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// What a leaf may cost.
+// Bounds of a leaf step.
 const (
-	maxOutput    = 512 << 10 // bytes of what it yields
+	maxOutput    = 512 << 10 // bytes of its output
 	maxQuestions = 20
 
 	retryFirst = 500 * time.Millisecond
 	retryMost  = time.Minute
 )
 
-// Keys of the metadata that goes with a request.
+// Keys of the metadata that is sent with a request.
 const (
-	MetaDeadline       = "parley/deadline"       // the milliseconds that are left for it
-	MetaIdempotencyKey = "parley/idempotencyKey" // the same for every try of a step, and for no other step
-	MetaStep           = "parley/step"           // run and path: who asks
+	MetaDeadline = "parley/deadline" // the milliseconds left for the request
+	// MetaIdempotencyKey is the same for every try of a step, and unique to the step.
+	MetaIdempotencyKey = "parley/idempotencyKey"
+	MetaStep           = "parley/step" // run and path of the calling step
 )
 
-// A session is a conversation of several steps with one agent, who is asked one thing at a time.
+// A session is a conversation of several steps with one agent, which handles one request at a time.
 type session struct {
-	turn   chan struct{} // holds one while a step talks
+	turn   chan struct{} // holds one element while a step uses the session
 	member candidate
 	id     string
 }
 
-// leaf does a step that calls somebody, and tells of it.
+// leaf executes a step that calls a member and reports its events.
 func (x *run) leaf(ctx context.Context, s *Step, in *vars, clk *clock, rep *Report) {
 	err := x.leafErr(ctx, s, in, clk, rep)
 	if err != nil {
@@ -48,7 +51,7 @@ func (x *run) leaf(ctx context.Context, s *Step, in *vars, clk *clock, rep *Repo
 	}
 	told := *rep
 	told.Ms = now().Sub(rep.Started).Milliseconds()
-	if err := x.tell(ctx, Event{Kind: EventEnded, Path: rep.Path, Member: rep.Member, Report: &told}); err != nil && rep.State == OK {
+	if err := x.emit(ctx, Event{Kind: EventEnded, Path: rep.Path, Member: rep.Member, Report: &told}); err != nil && rep.State == OK {
 		rep.State, rep.Error = failure(context.Background(), err)
 	}
 }
@@ -66,7 +69,10 @@ func (x *run) leafErr(ctx context.Context, s *Step, in *vars, clk *clock, rep *R
 	}
 	for try := 1; ; try++ {
 		rep.Tries = try
-		if err := x.tell(ctx, Event{Kind: EventStarted, Path: rep.Path, Member: rep.Member, Step: rep.Kind, Try: try}); err != nil {
+		if err := x.spendCall(); err != nil {
+			return err
+		}
+		if err := x.emit(ctx, Event{Kind: EventStarted, Path: rep.Path, Member: rep.Member, Step: rep.Kind, Try: try}); err != nil {
 			return err
 		}
 		c := &caller{x: x, rep: rep, clk: clk}
@@ -74,12 +80,13 @@ func (x *run) leafErr(ctx context.Context, s *Step, in *vars, clk *clock, rep *R
 		c.cancel = cancel
 		patience := settle
 		if talk != nil {
-			patience = grace // the next one in the conversation comes after its last word
+			// The next step of the session must wait until the agent has ended this one.
+			patience = grace
 		}
 		res, err := x.call(attempt, patience, rep, func() (*agent.Result, error) { return do(attempt, c) })
 		c.leave()
 		cancel(nil)
-		remote, cause := c.end(nil)
+		remote, cause := c.endCall(nil)
 		rep.Remote = or(remote, rep.Remote)
 		if cause != nil && ctx.Err() == nil {
 			err = cause
@@ -87,14 +94,17 @@ func (x *run) leafErr(ctx context.Context, s *Step, in *vars, clk *clock, rep *R
 		if err == nil {
 			err = rep.accept(res)
 		}
+		if err == nil {
+			err = x.spendOutput(rep.Output)
+		}
 		if asked := c.unanswered(); err != nil && asked != "" && ctx.Err() == nil {
-			err = &StepError{Kind: KindQuestion, Text: fmt.Sprintf("it asks %q, and nobody answers", clipTo(asked, 200))}
+			err = &StepError{Kind: KindQuestion, Text: fmt.Sprintf("the question %q has no answer", x.r.clip(asked, 200))}
 		}
 		if err == nil || ctx.Err() != nil || !s.Idempotent || try > s.Retries || !again(err) {
 			return err
 		}
 		_, why := failure(ctx, err)
-		if err := x.tell(ctx, Event{Kind: EventRetry, Path: rep.Path, Member: rep.Member, Error: why}); err != nil {
+		if err := x.emit(ctx, Event{Kind: EventRetry, Path: rep.Path, Member: rep.Member, Error: why}); err != nil {
 			return err
 		}
 		wait := min(retryFirst<<min(try-1, 10), retryMost)
@@ -105,21 +115,22 @@ func (x *run) leafErr(ctx context.Context, s *Step, in *vars, clk *clock, rep *R
 	}
 }
 
-// How long somebody who was cancelled has to come to an end: settle before its step ends without it, and grace in all before the run
-// does. An agent elsewhere has [agent.LastWord] for its last word.
+// How long a cancelled call may take to end: its step waits for settle, and the run waits for grace
+// in total. A remote agent has [agent.LastWord] for its final events.
 const (
 	settle = 250 * time.Millisecond
 	grace  = agent.LastWord + time.Second
 )
 
-// A straggler is a call whose step has ended before it.
+// A straggler is a call that is still running after its step has ended.
 type straggler struct {
 	rep   *Report
 	ended <-chan struct{}
 	until time.Time
 }
 
-// call waits for f, and for no longer than patience after ctx has ended. f then comes to its end on its own, which the run waits for.
+// call runs f and stops waiting for it when patience has passed after ctx ended. f then continues
+// in the background, and the run waits for it.
 func (x *run) call(ctx context.Context, patience time.Duration, rep *Report, f func() (*agent.Result, error)) (*agent.Result, error) {
 	var (
 		res   *agent.Result
@@ -128,7 +139,10 @@ func (x *run) call(ctx context.Context, patience time.Duration, rep *Report, f f
 	)
 	go func() {
 		defer close(ended)
-		res, err = f()
+		err = rescue.Call(x.r.Report, func() (err error) {
+			res, err = f()
+			return err
+		})
 	}()
 	select {
 	case <-ended:
@@ -149,7 +163,7 @@ func (x *run) call(ctx context.Context, patience time.Duration, rep *Report, f f
 	return nil, context.Cause(ctx)
 }
 
-// settle waits for calls whose steps have ended before them. One that does not stop is left behind, and its report says so.
+// settle waits for stragglers. A call that does not stop is abandoned, and its report says so.
 func (x *run) settle() {
 	x.mu.Lock()
 	all := x.stragglers
@@ -169,7 +183,7 @@ func (x *run) settle() {
 	}
 }
 
-// again reports whether an error may be gone the next time.
+// again reports whether a retry may succeed after an error.
 func again(err error) bool {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		switch e.Code {
@@ -187,7 +201,7 @@ func again(err error) bool {
 	return !errors.Is(err, agent.ErrNoAnswer) && !errors.Is(err, agent.ErrLater) && !errors.Is(err, agent.ErrUnknownAgent)
 }
 
-// accept takes over a result.
+// accept stores a result in the report.
 func (r *Report) accept(res *agent.Result) error {
 	if res == nil {
 		return errors.New("there is no result")
@@ -212,15 +226,15 @@ func (r *Report) accept(res *agent.Result) error {
 }
 
 func tooLarge() error {
-	return &StepError{Kind: KindTooLarge, Text: fmt.Sprintf("it says more than %d bytes", maxOutput)}
+	return &StepError{Kind: KindTooLarge, Text: fmt.Sprintf("the output exceeds %d bytes", maxOutput)}
 }
 
-// metaValue is the Value of a report, in the metadata of a result that this package makes.
+// metaValue is the metadata key that carries a report's Value in results made by this package.
 const metaValue = "parley/value"
 
 type doing func(ctx context.Context, c agent.Caller) (*agent.Result, error)
 
-// prepare returns what to do, and the conversation that it belongs to, if any, whose turn it has taken.
+// prepare returns the call to make and its session, if any, after acquiring the session's turn.
 func (x *run) prepare(ctx context.Context, s *Step, in *vars, clk *clock, rep *Report) (doing, *session, error) {
 	switch rep.Kind {
 	case stepAsk:
@@ -244,7 +258,7 @@ func (x *run) prepare(ctx context.Context, s *Step, in *vars, clk *clock, rep *R
 		if talk != nil {
 			<-talk.turn
 		}
-		return nil, nil, fmt.Errorf("%q is no agent", who.member)
+		return nil, nil, fmt.Errorf("the member %q offers no agent; a step with a prompt needs one", who.member)
 	}
 	req := agent.Request{Agent: or(who.agent, w.Agent), Input: agent.Prompt(prompt)}
 	if talk != nil {
@@ -268,7 +282,7 @@ func evalText(what, text string, in *vars) (string, error) {
 	return text, nil
 }
 
-// metadata is what goes with a request beside its prompt.
+// metadata returns the metadata that is sent with a request.
 func (x *run) metadata(path string, clk *clock) agent.Metadata {
 	key := sha256.Sum256([]byte(x.id + "\x00" + path))
 	m := agent.Metadata{}.With(MetaIdempotencyKey, hex.EncodeToString(key[:])).With(MetaStep, x.id+"/"+path)
@@ -278,7 +292,7 @@ func (x *run) metadata(path string, clk *clock) agent.Metadata {
 	return m
 }
 
-// who returns the agent for a step, and its conversation, if any, whose turn it waits for and takes.
+// who returns the agent for a step and its session, if any, after acquiring the session's turn.
 func (x *run) who(ctx context.Context, s *Step) (candidate, *session, error) {
 	choose := func() (candidate, error) {
 		if s.Skill == "" {
@@ -286,7 +300,7 @@ func (x *run) who(ctx context.Context, s *Step) (candidate, *session, error) {
 		}
 		who, ok := x.team.choose(s.Skill)
 		if !ok {
-			return who, fmt.Errorf("nobody declares the skill %q", s.Skill)
+			return who, fmt.Errorf("no agent declares the skill %q", s.Skill)
 		}
 		return who, nil
 	}
@@ -321,7 +335,7 @@ func (x *run) session(key string, choose func() (candidate, error)) (*session, e
 	return talk, nil
 }
 
-// method prepares a tool or a JSON-RPC method.
+// method prepares a tool call or a JSON-RPC call.
 func (x *run) method(s *Step, in *vars, clk *clock, rep *Report) (doing, error) {
 	who, name, _ := strings.Cut(s.Tool+s.Call, "/")
 	rep.Member = who
@@ -362,7 +376,7 @@ func (x *run) method(s *Step, in *vars, clk *clock, rep *Report) (doing, error) 
 	}, nil
 }
 
-// evalArgs is a value with its templates filled in; nil for none.
+// evalArgs returns a value with its templates evaluated, or nil if v is nil.
 func evalArgs(v any, in *vars) (jsonrpc.Raw, error) {
 	if v == nil {
 		return nil, nil
@@ -371,7 +385,7 @@ func evalArgs(v any, in *vars) (jsonrpc.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	return valueOf(filled)
+	return expr.ValueOf(filled)
 }
 
 func fill(v any, in *vars) (any, error) {
@@ -382,8 +396,8 @@ func fill(v any, in *vars) (any, error) {
 			return nil, err
 		}
 		raw, err := t.eval(in)
-		if err == nil && kind(raw) == '{' && kind(member(raw, "state")) == '"' && kind(member(raw, "parts")) == '[' {
-			raw = textValue(textOf(raw)) // a step stands for its text
+		if err == nil && expr.Kind(raw) == '{' && expr.Kind(expr.MemberOf(raw, "state")) == '"' && expr.Kind(expr.MemberOf(raw, "parts")) == '[' {
+			raw = expr.Quote(expr.TextOf(raw)) // a step evaluates to its text
 		}
 		return raw, err
 	case []any:
@@ -408,7 +422,7 @@ func fill(v any, in *vars) (any, error) {
 	return v, nil
 }
 
-// question prepares a question of the plan's own.
+// question prepares a question that the plan itself asks.
 func (x *run) question(s *Step, in *vars) (doing, error) {
 	text, err := evalText("ask", s.Ask, in)
 	if err != nil {
@@ -427,7 +441,7 @@ func (x *run) question(s *Step, in *vars) (doing, error) {
 			return nil, err
 		}
 		if a.Declined {
-			return nil, &StepError{Kind: KindQuestion, Text: "the person does not want to say"}
+			return nil, &StepError{Kind: KindQuestion, Text: "the user declined to answer"}
 		}
 		value := a.Value
 		if value == nil {

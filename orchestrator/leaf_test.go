@@ -52,7 +52,8 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// Whatever a member does, its step ends with an error that says so, and its siblings are untouched.
+// Whatever a member does wrong, its step ends with a matching error, and sibling steps are not
+// affected.
 func TestBadMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		team := local(map[string]func(context.Context, *agent.Run) error{
@@ -89,13 +90,13 @@ plan ok
 p ok
 p/a ok "untouched"
 p/b failed (agent: The agent failed.)
-p/c failed (too_large: it says more than 524288 bytes)
-p/d timed_out (timeout: the 10s it had are over)
+p/c failed (too_large: the output exceeds 524288 bytes)
+p/d timed_out (timeout: its time limit of 10s has passed)
 p/e failed (unreachable: connection refused)
-p/f failed (unreachable: jsonrpc: the peer's answer is no JSON-RPC response)
+p/f failed (unreachable: jsonrpc: the peer's reply is not a JSON-RPC response)
 p/g failed (answer: Method not found)
-p/h failed (unreachable: "refuses" is no agent)
-p/i failed (template: prompt: "nonsense" is no JSON)
+p/h failed (unreachable: the member "refuses" offers no agent; a step with a prompt needs one)
+p/i failed (template: prompt: "nonsense" is not JSON)
 `)
 	})
 }
@@ -140,7 +141,7 @@ s4 ok "two"
 	})
 }
 
-// Steps with the same session are one conversation, one after the other.
+// Steps with the same session are one conversation, in order.
 func TestSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{Team: local(map[string]func(context.Context, *agent.Run) error{"talks": func(ctx context.Context, r *agent.Run) error {

@@ -9,7 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if name := os.Getenv(childEnv); name != "" { // this binary again, as a child that a test kills
+	// This test binary as a child process that a test kills.
+	if name := os.Getenv(childEnv); name != "" {
 		if err := children[name](os.Args[len(os.Args)-1]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -23,8 +23,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// A plan is served in every protocol, on a carrier on which both sides speak; its question comes back over the same connection, and its
-// cancel goes down to the agent that works for it.
+// A plan is served in every protocol over a bidirectional transport. Its question comes back over
+// the same connection, and its cancellation reaches the agent that works for it.
 func TestPlansNestInEveryProtocol(t *testing.T) {
 	var log memoryLog
 	worker := &Runner{Team: &Team{}, Report: func(what string, err error) { t.Log(what, err) }}
@@ -38,7 +38,8 @@ steps:
 	defer serving.Wait()
 	serve := func(f func(ctx context.Context, there jsonrpc.Transport) error) jsonrpc.Transport {
 		here, there := inproc.Pipe(nil)
-		serving.Go(func() { _ = f(context.WithoutCancel(t.Context()), there) }) // ends when the other end is closed
+		// Ends when the other end is closed.
+		serving.Go(func() { _ = f(context.WithoutCancel(t.Context()), there) })
 		return here
 	}
 	ibm := acp.NewServer(nil)
@@ -115,7 +116,7 @@ func init() {
 	children["chatty"] = answer(1, "Loading the model…\n\n{\"progress\": 50}\n")
 	children["rubbish"] = func(string) error {
 		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // until the end
+			_, _ = io.Copy(io.Discard, os.Stdin) // until EOF
 			os.Exit(0)
 		}()
 		for {
@@ -125,14 +126,15 @@ func init() {
 		}
 	}
 	children["mute"] = func(string) error {
-		_, err := io.Copy(io.Discard, os.Stdin) // until the end
+		_, err := io.Copy(io.Discard, os.Stdin) // until EOF
 		return err
 	}
 }
 
-// Programs that do not keep to their protocol: each of their steps ends within its time and says why, and the others are untouched.
+// Programs that violate their protocol: each of their steps ends within its timeout with the
+// reason, and other steps are not affected.
 func TestBadPrograms(t *testing.T) {
-	t.Parallel() // it waits for what nobody answers, and others may wait meanwhile
+	t.Parallel() // it waits for timeouts; other tests may run meanwhile
 	members := map[string]Member{}
 	for name, protocol := range map[string]string{"twice": "jsonrpc", "chatty": "jsonrpc", "rubbish": "jsonrpc", "mute": "acp"} {
 		members[name] = Member{Command: []string{os.Args[0], "child"}, Protocol: protocol, Env: []string{childEnv + "=" + name}}
@@ -140,13 +142,16 @@ func TestBadPrograms(t *testing.T) {
 	members["garbled"] = Member{Command: members["rubbish"].Command, Protocol: "mcp", Env: members["rubbish"].Env}
 	members["dumb"] = Member{Command: members["mute"].Command, Protocol: "editor", Env: members["mute"].Env}
 	var log memoryLog
-	team, err := Dial(t.Context(), members, &DialOptions{Timeout: 2 * time.Second, Report: func(what string, err error) { log.add(what) }})
+	team, err := Dial(t.Context(), members, &DialOptions{Timeout: 2 * time.Second, Report: func(what string, err error) {
+		name, _, _ := strings.Cut(err.Error(), ":")
+		log.add(name + ": " + what)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer team.Close()
-	log.wait(t, "garbled cannot be reached", 1)
-	log.wait(t, "dumb cannot be reached", 1)
+	log.wait(t, "garbled: "+ReportUnreachable, 1)
+	log.wait(t, "dumb: "+ReportUnreachable, 1)
 	rep, err := (&Runner{Team: team}).Run(t.Context(), plan(t, `
 deadline: 30s
 steps:

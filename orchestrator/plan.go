@@ -5,26 +5,31 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/expr"
 )
 
-// A Plan is work for a team: steps that are done one after the other, some of which hold others. Read one with [ParsePlan], or
-// make it in Go and let [Plan.Check] look at it.
+// A Plan is a sequence of steps for a team; steps may contain other steps. Parse one with
+// [ParsePlan], or build it in Go and check it with [Plan.Check].
 //
-// Texts are templates: {{ draft.text }} is the text that the step draft ended with. docs/plans.md describes all of it.
+// Texts are templates: {{ draft.text }} is the text of the result of the step draft. docs/plans.md
+// is the full reference.
 type Plan struct {
 	Name        string
 	Description string
-	Input       []Input           // what a run is given, by name
-	Deadline    time.Duration     // for the whole run; 10 min. Negative: none. Waiting for a person does not count
-	Team        map[string]Member // who takes part; a [Team] may have more
-	Steps       []Step
-	Output      string // a template: what comes of the run. Empty means the text of the last step
+	Input       []Input // the inputs of a run
+	// Deadline bounds the whole run without waits for the user. Zero means 10 min, a negative value
+	// means no bound.
+	Deadline time.Duration
+	Team     map[string]Member // the members; a [Team] may have more
+	Steps    []Step
+	Output   string // a template: the result of the run. If empty, the text of the last step
 
-	positions map[string]Position // of what was read, by path, such as steps[0].prompt
+	positions map[string]Position // of parsed plans, by path such as steps[0].prompt
 	file      string
 }
 
-// An Input is something that a run is given.
+// An Input is a named input of a plan.
 type Input struct {
 	Name        string
 	Description string
@@ -32,76 +37,99 @@ type Input struct {
 	Default     any // a JSON value
 }
 
-// A Member says where somebody of the team is.
+// A Member describes how to reach a member of the team.
 type Member struct {
-	Target   string   // an address, such as http://127.0.0.1:3000/acp
-	Command  []string // or a program to start, spoken to over its stdin and stdout
+	Target   string   // an address, such as http://127.0.0.1:3000/acp, or a name, such as @notes
+	Command  []string // or a program to start, connected over its stdin and stdout
 	Protocol string   // acp, a2a, editor, mcp or jsonrpc
-	Agent    string   // its name there; empty where there is only one, or any
-	Env      []string // more environment for Command, as NAME=value
+	Agent    string   // the agent's name there; empty if there is only one, or if any will do
+	Env      []string // additional environment of Command, as NAME=value
+	Dir      string   // the working directory of Command; if empty, [DialOptions] Dir
+
+	// Token is the bearer token for Target, and Headers are additional headers for it (HTTP and
+	// WebSocket); they are sent to no other member. They replace those of [DialOptions.Dialer]. In
+	// a plan file, Target, Token, Headers and Env may contain variables such as ${NAME}, which
+	// [Dial] expands: see [config.Expand]. Values set in Go are used unchanged.
+	Token   string
+	Headers map[string]string
+
+	from *source // nil if made in Go
 }
 
-// A Step is one thing to do. Exactly one of Agent, Skill, Tool, Call, Ask, Steps, Parallel, Map, Route and Loop says what.
+// A Step is one step of a plan. Exactly one of Agent, Skill, Tool, Call, Ask, Steps, Parallel, Map,
+// Route and Loop must be set.
 type Step struct {
-	ID string // names the result for later steps: a letter or _, then letters, digits, _ or -. Empty: nobody can use the result
+	// ID names the result for later steps: a letter or _, then letters, digits, _ or -. If empty,
+	// later steps cannot use the result.
+	ID string
 
-	When       string        // an expression; the step is skipped if it is not true
-	Timeout    time.Duration // for the step and all in it; 0: what is left to the one around it. Waiting for a person does not count
-	Optional   bool          // the steps behind it go on if it fails
-	Idempotent bool          // doing it twice does no harm, so that it may be tried again
-	Retries    int           // how often it is tried again, up to 10; only if Idempotent
+	When string // an expression; the step is skipped unless it is true
+	// Timeout bounds the step and all steps in it, without waits for the user. Zero means the
+	// remaining time of its parent.
+	Timeout    time.Duration
+	Optional   bool // if the step fails, later steps still run
+	Idempotent bool // running the step twice is harmless, so it may be retried
+	Retries    int  // the number of retries, up to 10; requires Idempotent
 
-	// An agent of the team, or whoever declares a skill, gets a prompt and answers.
+	// Agent, or a member that declares Skill, is called with Prompt.
 	Agent   string
 	Skill   string
 	Prompt  string // a template
-	Session string // steps with the same word talk to the same agent in one conversation
+	Session string // steps with the same Session and the same Agent or Skill share one conversation
 
-	// A tool of an MCP server, as member/tool, or a JSON-RPC method, as member/method.
+	// Tool calls a tool of an MCP server, as member/tool. Call calls a JSON-RPC method, as
+	// member/method.
 	Tool string
 	Call string
-	Args any // a JSON value in which texts are templates; nil: none
+	Args any // a JSON value whose strings are templates; nil for none
 
-	// A question to a person: a template, and answers to choose from; none: any text.
+	// Ask, a template, is a question to the user; Options are the answers to choose from. Without
+	// Options, any text is an answer.
 	Ask     string
 	Options []string
 
-	// Steps, one after the other. What one yields is known to those behind it.
+	// Steps run in order. Each can use the results of the steps before it.
 	Steps []Step
 
-	// Branches that run at the same time. One that uses the result of another waits for it.
+	// Parallel holds branches that run at the same time. A branch that uses the result of another
+	// waits for it.
 	Parallel []Step
-	After    []string // in a branch: others it waits for without using what they yield
-	Join     Join     // when Parallel or Map is done; "all"
-	Agree    bool     // with a quorum: so many must say the same, but for white space at the ends
+	After    []string // in a branch: other branches to wait for without using their results
+	Join     Join     // when Parallel or Map is done; default "all"
+	// Agree, with a quorum, requires that many equal texts, ignoring white space at the ends.
+	Agree bool
 
-	// Do, once for each value of a list, a few at a time.
-	Map   string // a template that is a list
-	As    string // the name of the value; "item"
-	Limit int    // how many at a time; 4, up to 64
+	// Map runs Do once for each value of a list, up to Limit at a time.
+	Map   string // a template that evaluates to a list
+	As    string // the name of the value; default "item"
+	Limit int    // how many run at a time; default 4, at most 64
 	Do    []Step
 
-	// The case whose name is what the template says.
+	// Route runs the case whose name equals the evaluated template.
 	Route string
 	Cases map[string][]Step
-	Else  []Step // nil: a case that is not there is an error
+	Else  []Step // if nil, an unknown case is an error
 
-	// Steps that are repeated until an expression is true, Times times at most; then that is an error, unless Until is empty.
+	// Loop repeats steps until the expression Until is true, at most Times times. Reaching Times is
+	// an error unless Until is empty.
 	Loop  []Step
-	Times int // up to 1,000
+	Times int // at most 1,000
 	Until string
 }
 
-// A Join says when branches that run at the same time are done. The others are then cancelled, and what is done keeps its result.
+// A Join determines when parallel branches are done. The remaining branches are then cancelled;
+// finished branches keep their results.
 type Join string
 
 const (
-	JoinAll     Join = "all"     // when all are; the first that fails is the end of the others
-	JoinAny     Join = "any"     // when one is
-	JoinCollect Join = "collect" // when each has ended, whichever way
+	// JoinAll is done when all branches are OK or skipped. The first failure cancels the others.
+	JoinAll     Join = "all"
+	JoinAny     Join = "any"     // when one branch is OK
+	JoinCollect Join = "collect" // when every branch has ended in any state
 )
 
-// Quorum is the join that is done when n branches are, and fails as soon as so many cannot be any more.
+// Quorum returns the join that is done when n branches are OK. It fails as soon as n can no longer
+// be reached.
 func Quorum(n int) Join { return Join("quorum " + strconv.Itoa(n)) }
 
 // parse returns the kind and the number of a join.
@@ -117,7 +145,7 @@ func (j Join) parse() (kind Join, n int, err error) {
 			return joinQuorum, n, nil
 		}
 	}
-	return "", 0, fmt.Errorf("%q is no join: there are all, any, collect and quorum N", clip(string(j)))
+	return "", 0, fmt.Errorf("unknown join %q: use all, any, collect or quorum N", expr.Clip(string(j)))
 }
 
 const joinQuorum Join = "quorum"
@@ -137,12 +165,13 @@ const (
 	defaultDeadline = 10 * time.Minute
 )
 
-// A Position is a place in a plan file. Both count from 1; 0 is not known, as in plans from Go.
+// A Position is a position in a plan file. Line and column count from 1; 0 means unknown, as in
+// plans made in Go.
 type Position struct {
 	Line, Column int
 }
 
-// A Problem is one thing that is wrong with a plan.
+// A Problem is one error in a plan.
 type Problem struct {
 	Position
 	Path string // such as steps[0].prompt
@@ -156,10 +185,10 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%d:%d: %s: %s", p.Line, p.Column, p.Path, p.Text)
 }
 
-// A PlanError says why a plan is refused. Nothing of it was begun.
+// A PlanError reports why a plan was rejected. Nothing was started.
 type PlanError struct {
 	File     string
-	Problems []Problem // in the order of the file; at most 50
+	Problems []Problem // in file order; at most 50
 }
 
 func (e *PlanError) Error() string {
@@ -178,7 +207,7 @@ func (e *PlanError) Error() string {
 
 const maxProblems = 50
 
-// what says which kind a step is; "" for none, or for more than one.
+// what returns the kind of a step, or "" if it has none or several.
 func (s *Step) what() string {
 	kinds := s.kinds()
 	if len(kinds) != 1 {
@@ -187,7 +216,7 @@ func (s *Step) what() string {
 	return kinds[0]
 }
 
-// The kinds of steps, by their key.
+// The kinds of steps, named after their keys.
 const (
 	stepAgent    = "agent"
 	stepSkill    = "skill"

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is wrong is refused before anything starts, with its line and column.
+// An invalid plan is rejected before anything starts, with line and column.
 func TestBadPlans(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) < 20 {
@@ -57,10 +57,10 @@ func TestReadTeam(t *testing.T) {
 	dir := t.TempDir()
 	for i, c := range []struct{ text, want string }{
 		{"team:\n  a: {target: \":1\", protocol: acp}\n  b: {command: [x], protocol: mcp}\n", ""},
-		{"team:\n  a: {target: x}\n", `2:3: team.a.protocol: "" is no protocol`},
+		{"team:\n  a: {target: x}\n", `2:3: team.a.protocol: unknown protocol ""`},
 		{"team: {}\n", "1:1: team: needs members"},
-		{"steps: []\n", "1:1: steps: is not known here; there are team"},
-		{"", "1:1: plan: a plan is one YAML document, this has 0"},
+		{"steps: []\n", "1:1: steps: unknown member; the members are team"},
+		{"", "1:1: plan: a plan must be one YAML document, this has 0"},
 	} {
 		name := filepath.Join(dir, fmt.Sprint(i, ".yaml"))
 		if err := os.WriteFile(name, []byte(c.text), 0o600); err != nil {

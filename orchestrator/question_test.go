@@ -10,7 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// One person, one question at a time; other branches go on, and the clock of who asks stands still.
+// The user gets one question at a time; other branches continue, and the clock of the asking step
+// is paused.
 func TestQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := func(ctx context.Context, r *agent.Run) error {
@@ -72,8 +73,8 @@ plan failed (1: question: it asks more than 20 questions)
 `)
 		r.Ask = nil
 		do(t, r, `steps: [{agent: asks, prompt: x}]`, nil, 0, `
-plan failed (1: question: it asks "x", and nobody answers)
-1 failed (question: it asks "x", and nobody answers)
+plan failed (1: question: the question "x" has no answer)
+1 failed (question: the question "x" has no answer)
 `)
 	})
 }

@@ -12,45 +12,52 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// A State is how a step ended, or a run.
+// A State is the state in which a step or a run ended.
 type State string
 
-// The states.
+// The states of steps and runs.
 const (
-	OK        State = "ok"
-	Failed    State = "failed"
-	Cancelled State = "cancelled" // by whoever started the run, or because others were done without it
+	OK     State = "ok"
+	Failed State = "failed"
+	// Cancelled means cancelled by the caller of the run, or because other branches completed the
+	// join.
+	Cancelled State = "cancelled"
 	TimedOut  State = "timed_out"
-	Skipped   State = "skipped" // it never began
+	Skipped   State = "skipped" // it never started
 
-	Running     State = "running"     // of a run in a store: it goes on, in this process or another
-	Interrupted State = "interrupted" // of a run in a store: the process that did it is gone
+	// Running is the state of a run in a store that is running, in this process or another.
+	Running     State = "running"
+	Interrupted State = "interrupted" // of a run in a store: its process is gone
 )
 
-// A Report tells what became of a step and of those in it. The one of a run is a tree.
+// A Report is the result of a step and of the steps in it. A run's report is a tree.
 type Report struct {
-	Path    string      `json:"path,omitzero"` // the ids from the top, such as reviews/alice; a number stands for a step without one
-	Kind    string      `json:"kind"`          // plan, agent, skill, tool, call, ask, steps, parallel, map, route or loop
+	// Path consists of the IDs from the top, such as reviews/alice. A step without an ID has a
+	// number.
+	Path string `json:"path,omitzero"`
+	// Kind is plan, agent, skill, tool, call, ask, steps, parallel, map, route or loop.
+	Kind    string      `json:"kind"`
 	State   State       `json:"state"`
-	Error   *StepError  `json:"error,omitzero"` // of all states but OK
+	Error   *StepError  `json:"error,omitzero"` // set in every state except OK
 	Started time.Time   `json:"started,omitzero"`
 	Ms      int64       `json:"ms"`
-	Member  string      `json:"member,omitzero"`  // who did it
-	Remote  string      `json:"remote,omitzero"`  // what the run or task is called there
-	Session string      `json:"session,omitzero"` // and the conversation
+	Member  string      `json:"member,omitzero"`  // the member that executed it
+	Remote  string      `json:"remote,omitzero"`  // the remote ID of the run or task
+	Session string      `json:"session,omitzero"` // the remote ID of the conversation
 	Tries   int         `json:"tries,omitzero"`
 	Output  []AgentPart `json:"output,omitzero"`
-	Value   jsonrpc.Raw `json:"value,omitzero"` // what templates see of it beside its text, its state and so on: an object
-	Steps   []*Report   `json:"steps,omitzero"`
+	// Value is a JSON object: what templates see besides text, state and so on.
+	Value jsonrpc.Raw `json:"value,omitzero"`
+	Steps []*Report   `json:"steps,omitzero"`
 }
 
-// An AgentPart is a piece of output, as package agent has it.
+// An AgentPart is a piece of output, as defined by package agent.
 type AgentPart = agent.Part
 
 // Text returns the text of the output.
 func (r *Report) Text() string { return agent.TextOf(r.Output) }
 
-// Err returns nil for a report that is OK, and else its Error.
+// Err returns the report's Error, or nil if the report is OK.
 func (r *Report) Err() error {
 	if r.State == OK || r.Error == nil {
 		return nil
@@ -71,31 +78,32 @@ func (r *Report) Find(path string) *Report {
 	return nil
 }
 
-// A StepError says why a step did not do what it should.
+// A StepError reports why a step failed.
 type StepError struct {
-	Step string `json:"step,omitzero"` // path of the step it began with
+	Step string `json:"step,omitzero"` // path of the step that failed first
 	Kind string `json:"kind"`          // one of the constants below
 	Text string `json:"text"`
 	Code int64  `json:"code,omitzero"` // of KindAnswer: the JSON-RPC error code
 }
 
-// What went wrong: the Kind of a [StepError].
+// The values of the Kind of a [StepError].
 const (
-	KindAgent       = "agent"       // the agent, or the tool, says that it could not
-	KindRejected    = "rejected"    // the agent says that it would not
-	KindAnswer      = "answer"      // a JSON-RPC error was answered
-	KindUnreachable = "unreachable" // the agent is not there, went away, or does not speak its protocol
-	KindTimeout     = "timeout"     // the step's time is over, or that of one around it
-	KindCancelled   = "cancelled"   // somebody cancelled it, or others were done without it
-	KindQuestion    = "question"    // a question that nobody answers, or one too many
-	KindTooLarge    = "too_large"   // more output than a step may have
-	KindTemplate    = "template"    // a template has no value
-	KindJoin        = "join"        // too few branches are ok
-	KindLoop        = "loop"        // the loop was at its bound before its condition was true
-	KindRoute       = "route"       // there is no such case
-	KindStorage     = "storage"     // the run cannot be written down
-	KindStuck       = "stuck"       // it was cancelled and does not stop
-	KindSkipped     = "skipped"     // it was not its turn
+	KindAgent    = "agent"    // the agent or tool reported a failure
+	KindRejected = "rejected" // the agent refused the request
+	KindAnswer   = "answer"   // the response was a JSON-RPC error
+	// KindUnreachable: the agent is not reachable, disconnected, or does not speak its protocol.
+	KindUnreachable = "unreachable"
+	KindTimeout     = "timeout"   // the timeout of the step or of an enclosing step passed
+	KindCancelled   = "cancelled" // the caller cancelled it, or other branches completed the join
+	KindQuestion    = "question"  // a question was not answered, or there were too many
+	KindTooLarge    = "too_large" // the output exceeds the bound of a step
+	KindTemplate    = "template"  // a template has no value
+	KindJoin        = "join"      // too few branches are OK
+	KindLoop        = "loop"      // the loop reached its bound before its condition was true
+	KindRoute       = "route"     // there is no such case
+	KindStorage     = "storage"   // the run could not be stored
+	KindStuck       = "stuck"     // the step was cancelled and does not stop
+	KindSkipped     = "skipped"   // the step was skipped
 )
 
 func (e *StepError) Error() string {
@@ -105,18 +113,18 @@ func (e *StepError) Error() string {
 	return e.Step + ": " + e.Kind + ": " + e.Text
 }
 
-// Causes of contexts that this package ends.
+// Causes of contexts that this package cancels.
 var (
-	errDone = errors.New("the others were done without it")
+	errDone = errors.New("the join did not need it")
 	errLost = errors.New("another branch failed")
 )
 
-// A timeoutError is the cause of a context whose time is over.
+// A timeoutError is the cause of a context whose timeout passed.
 type timeoutError struct{ after time.Duration }
 
-func (e *timeoutError) Error() string { return fmt.Sprintf("the %v it had are over", e.after) }
+func (e *timeoutError) Error() string { return fmt.Sprintf("its time limit of %v has passed", e.after) }
 
-// failure makes a state and an error of what a call returned.
+// failure converts the error of a call into a state and a StepError.
 func failure(ctx context.Context, err error) (State, *StepError) {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -145,7 +153,7 @@ func failure(ctx context.Context, err error) (State, *StepError) {
 		return Failed, &StepError{Kind: KindStorage, Text: e.Reason, Code: store.FaultCode}
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // jsonrpc.ErrTimeout too
+	case errors.Is(err, context.DeadlineExceeded): // includes jsonrpc.ErrTimeout
 		return TimedOut, &StepError{Kind: KindTimeout, Text: err.Error()}
 	case errors.Is(err, agent.ErrNoAnswer), errors.Is(err, agent.ErrLater), errors.Is(err, mcp.ErrTooManyRounds):
 		return Failed, &StepError{Kind: KindQuestion, Text: err.Error()}

@@ -11,54 +11,73 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/internal/x/expr"
+	"github.com/da1ed7bb/parley/internal/x/report"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/store"
 )
 
-// A Runner has plans done by a team. Set its fields before its first use; it is safe for concurrent use.
+// A Runner executes plans with the members of a team. Set its fields before the first use. It is
+// safe for concurrent use.
 type Runner struct {
 	Team *Team
 
-	// Store keeps runs, for [Runs], [ReadRun] and [Follow]; the runs of one owner go into a part of it, see [store.Under]. Nil:
-	// they are not kept.
+	// Store stores runs for [Runs], [ReadRun] and [Follow]. To separate the runs of different
+	// owners, use [store.Under]. If nil, runs are not stored.
 	Store store.Store
 
-	// Keep is how long a run is kept after its end. Zero means 30 days, negative means for ever. One that was interrupted is kept.
+	// Keep is how long a run is stored after its end. Zero means 30 days; a negative value means
+	// indefinitely. An interrupted run is stored indefinitely.
 	Keep time.Duration
 
-	// Ask puts a question to a person, whatever protocol it came by. It is called once at a time for each run, while other branches
-	// go on and the time of the step that asks stands still. It may return [agent.ErrNoAnswer]. Nil: nobody is there.
+	// Bounds limits each run. The zero value uses the defaults.
+	Bounds Bounds
+
+	// Redact removes from a text what must not be stored, such as the credentials of the team. The
+	// text is a value in JSON or any other text of a member, of the input or of an answer; valid
+	// JSON must remain valid. Redact may be called by several goroutines. If nil, all is stored
+	// unchanged. The report and OnEvent get the texts unchanged, except those that are cut, since
+	// half of a credential could not be recognized later.
+	Redact func(text []byte) []byte
+
+	// Ask puts a question to the user, whatever protocol it came from. Each run calls it for one
+	// question at a time. Other branches continue meanwhile, and the clock of the asking step is
+	// paused. Ask may return [agent.ErrNoAnswer]. If nil, questions cannot be answered.
 	Ask func(ctx context.Context, q *Question) (*agent.Answer, error)
 
-	// OnEvent is told what happens, one event after the other for each run. It must not wait for the run. Nil: nobody is told.
+	// OnEvent is called for each event of a run, one after the other. It must not wait for the run.
+	// If nil, events are not reported.
 	OnEvent func(e Event)
 
-	// Report gets what is wrong and no part of a run's report, such as a store that did not take its end. Nil drops it.
+	// Report is called with problems that are not part of a run's report, such as a store that
+	// failed to store its end. If nil, they are dropped.
 	Report func(what string, err error)
 }
 
-// A Question is something that a run needs to know from a person.
+// A Question is a question of a run to the user.
 type Question struct {
-	Run    string // id
-	Path   string // of the step
-	Member string // who asks; empty for a step of the plan that does
+	Run    string // the run's ID
+	Path   string // the step's path
+	Member string // the asking member; empty if the plan itself asks
 	agent.Question
 }
 
-// An InputError says that a run was given the wrong things. Nothing was begun.
+// An InputError reports that the input of a run is invalid. Nothing was started.
 type InputError struct{ Text string }
 
 func (e *InputError) Error() string { return "input: " + e.Text }
 
-// Run has a plan done with an input, by name, and returns how it went. An error says that it did not begin: the plan is wrong
-// ([*PlanError]), the input is ([*InputError]), or the store does not take it. How a run ended that did begin is in the report
-// alone. When ctx ends, what is under way is cancelled where it runs, and Run returns when all of it has ended, some seconds
-// later at most.
+// Run executes p with the named inputs and returns a report. It returns an error only if the run
+// did not start: [*PlanError] for an invalid plan, [*InputError] for invalid input, or an error of
+// the store. How a started run ended is only in the report. When ctx ends, running calls are
+// cancelled at their members, and Run returns when all of them have ended, a few seconds later at
+// most.
 func (r *Runner) Run(ctx context.Context, p *Plan, input map[string]any) (*Report, error) {
 	return r.RunAs(ctx, NewID(), p, input)
 }
 
-// RunAs is Run with an id of the caller's, which must be new.
+// RunAs is like [Runner.Run] with a run ID chosen by the caller. The ID must be new.
 func (r *Runner) RunAs(ctx context.Context, id string, p *Plan, input map[string]any) (*Report, error) {
 	team := r.Team
 	if team == nil {
@@ -80,27 +99,33 @@ func (r *Runner) RunAs(ctx context.Context, id string, p *Plan, input map[string
 	x := &run{r: r, plan: p, team: team, id: id, asking: make(chan struct{}, 1), sessions: map[string]*session{}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x.cancel = cancel
+	x.cancel, x.ctx = cancel, ctx
+	x.spent.init(r.Bounds)
 	report := &Report{Kind: "plan", State: OK, Started: now()}
 	if r.Store != nil {
-		if x.journal, err = begin(ctx, r.Store, r.keep(), Info{ID: id, Plan: p.Name, State: Running, Started: report.Started}, cancel); err != nil {
+		if x.journal, err = startJournal(ctx, r, Info{ID: id, Plan: r.redact(p.Name), State: Running, Started: report.Started}, cancel); err != nil {
 			return nil, err
 		}
 	}
 	begun := time.Now()
-	if err := x.tell(ctx, Event{Kind: EventRunStarted, Plan: p.Name, Input: given}); err != nil {
-		return nil, errors.Join(err, x.journal.end(ctx, &Report{State: Failed}))
+	if err := x.emit(ctx, Event{Kind: EventRunStarted, Plan: p.Name, Input: given}); err != nil {
+		return nil, errors.Join(err, x.journal.storeEnd(ctx, &Report{State: Failed}))
 	}
 	x.whole(ctx, given, report)
 	x.settle()
+	// A bound or the store ended the run, not its caller.
+	if e, ok := errors.AsType[*StepError](context.Cause(ctx)); ok {
+		c := *e
+		report.State, report.Error = Failed, &c
+	}
 	report.Ms = time.Since(begun).Milliseconds()
 	told := *report
 	told.Steps, told.Output = nil, nil
-	if err := x.tell(ctx, Event{Kind: EventRunEnded, Report: &told, Text: clipTo(report.Text(), 256<<10)}); err != nil {
-		x.complain("the end of the run is not kept", err)
+	if err := x.emit(ctx, Event{Kind: EventRunEnded, Report: &told, Text: r.clip(report.Text(), 256<<10)}); err != nil {
+		x.report(ReportRunNotStored, err)
 	}
-	if err := x.journal.end(ctx, report); err != nil {
-		x.complain("the end of the run is not listed", err)
+	if err := x.journal.storeEnd(ctx, report); err != nil {
+		x.report(ReportRunNotListed, err)
 	}
 	return report, nil
 }
@@ -114,14 +139,14 @@ func (r *Runner) keep() time.Duration {
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// given completes an input with what the plan says.
+// given completes the input with the plan's defaults.
 func (p *Plan) given(input map[string]any) (jsonrpc.Raw, error) {
 	all := map[string]any{}
 	for _, in := range p.Input {
 		v, ok := input[in.Name]
 		if !ok {
 			if in.Required {
-				return nil, &InputError{fmt.Sprintf("%q is missing", in.Name)}
+				return nil, &InputError{fmt.Sprintf("missing %q", in.Name)}
 			}
 			v = in.Default
 		}
@@ -129,17 +154,18 @@ func (p *Plan) given(input map[string]any) (jsonrpc.Raw, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(input)) {
 		if _, known := all[name]; !known {
-			return nil, &InputError{fmt.Sprintf("the plan takes no %q", name)}
+			return nil, &InputError{fmt.Sprintf("the plan has no input %q", name)}
 		}
 	}
-	raw, err := valueOf(all)
+	raw, err := expr.ValueOf(all)
 	if err != nil {
 		return nil, &InputError{err.Error()}
 	}
 	return raw, nil
 }
 
-// hasSkills asks the team what it can do, if the plan needs to know, and says which skill nobody has.
+// hasSkills surveys the team if the plan uses skills, and returns an error for a skill that no
+// member declares.
 func (r *Runner) hasSkills(ctx context.Context, p *Plan, team *Team) error {
 	needed := map[string]string{}
 	p.visit(func(s *Step, path string) {
@@ -151,12 +177,12 @@ func (r *Runner) hasSkills(ctx context.Context, p *Plan, team *Team) error {
 		return nil
 	}
 	if _, err := team.Survey(ctx); err != nil && r.Report != nil {
-		r.Report("some members did not say what they can do", err)
+		r.Report(ReportSkills, err)
 	}
 	c := &checker{plan: p}
 	for _, path := range slices.Sorted(maps.Keys(needed)) {
 		if len(team.withSkill(needed[path])) == 0 {
-			c.wrong(path+".skill", "nobody in the team declares the skill %q", needed[path])
+			c.wrong(path+".skill", "no member of the team declares the skill %q", needed[path])
 		}
 	}
 	if len(c.found) > 0 {
@@ -185,56 +211,116 @@ func (p *Plan) visit(f func(s *Step, path string)) {
 	all(p.Steps, "steps")
 }
 
-// A run is one time that a plan is done.
+// A run is one execution of a plan.
 type run struct {
 	r      *Runner
 	plan   *Plan
 	team   *Team
 	id     string
+	ctx    context.Context // the context of the whole run, ended by cancel
 	cancel context.CancelCauseFunc
-	asking chan struct{} // holds one while a person is asked
+	asking chan struct{} // holds one element while a question is open
+	spent  spending
 
-	mu         sync.Mutex // guards what follows, and keeps events in order
-	journal    *journal
+	journal *journal // used only by the writer of events
+
+	mu         sync.Mutex // guards the fields below; never held during I/O
+	pending    []*telling // queued events, in order
+	writing    bool       // a goroutine is writing events
 	sessions   map[string]*session
 	stragglers []straggler
 }
 
-func (x *run) complain(what string, err error) {
-	if x.r.Report != nil {
-		x.r.Report(what, fmt.Errorf("run %s: %w", x.id, err))
-	}
+func (x *run) report(what string, err error) {
+	report.Call(x.r.Report, "orchestrator", what, fmt.Errorf("run %s: %w", x.id, err))
 }
 
-// kept tells which events go into the store.
+// kept contains the kinds of events that are stored.
 var kept = map[string]bool{
 	EventRunStarted: true, EventStarted: true, EventQuestion: true, EventAnswered: true, EventRetry: true, EventEnded: true, EventRunEnded: true,
 }
 
-// tell hands an event on, after it is written down if it is to be. When that is not possible the run ends.
-func (x *run) tell(ctx context.Context, e Event) error {
+// A telling is an event waiting to be stored and reported.
+type telling struct {
+	event Event
+	err   error
+	next  chan bool // true: it was written; false: the waiter writes the next ones
+}
+
+// maxTelling bounds the events that are written at once.
+const maxTelling = 256
+
+// emit reports an event, after storing it if its kind is stored. If storing fails, the run ends.
+// Events that arrive while others are being stored are stored together by one of the waiters, so
+// many branches need few writes.
+func (x *run) emit(ctx context.Context, e Event) error {
 	e.Run, e.Time = x.id, now()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if kept[e.Kind] {
-		if err := x.journal.write(ctx, &e); err != nil {
-			x.cancel(&StepError{Kind: KindStorage, Text: "the run cannot be written down: " + err.Error()})
+	// The end of a step or run is always reported.
+	if e.Kind != EventRunEnded && e.Kind != EventEnded {
+		if err := x.spendEvent(); err != nil {
 			return err
 		}
 	}
-	if x.r.OnEvent != nil {
-		x.r.OnEvent(e)
+	t := &telling{event: e, next: make(chan bool, 1)}
+	x.mu.Lock()
+	x.pending = append(x.pending, t)
+	writes := !x.writing
+	x.writing = true
+	x.mu.Unlock()
+	if !writes && <-t.next {
+		return t.err
 	}
-	return nil
+	x.mu.Lock()
+	batch := x.pending[:min(len(x.pending), maxTelling)]
+	x.pending = append([]*telling(nil), x.pending[len(batch):]...)
+	x.mu.Unlock()
+	x.store(batch)
+	x.mu.Lock()
+	if len(x.pending) > 0 {
+		x.pending[0].next <- false
+	} else {
+		x.writing = false
+	}
+	x.mu.Unlock()
+	for _, other := range batch {
+		if other != t {
+			other.next <- true
+		}
+	}
+	return t.err
 }
 
-// whole does the steps of the plan, and what comes of them.
+// store stores events and then reports them. Only one call runs at a time.
+func (x *run) store(batch []*telling) {
+	var events []*Event
+	for _, t := range batch {
+		if kept[t.event.Kind] {
+			events = append(events, &t.event)
+		}
+	}
+	err := rescue.Call(x.r.Report, func() error { return x.journal.write(x.ctx, events) })
+	if err != nil {
+		x.cancel(&StepError{Kind: KindStorage, Text: "cannot store the run: " + err.Error()})
+	}
+	for _, t := range batch {
+		if err != nil && kept[t.event.Kind] {
+			t.err = err
+			continue
+		}
+		if x.r.OnEvent != nil {
+			_ = rescue.Run(x.r.Report, func() { x.r.OnEvent(t.event) }) // the run continues
+		}
+	}
+}
+
+// whole executes the steps of the plan and sets the result.
 func (x *run) whole(ctx context.Context, given jsonrpc.Raw, report *Report) {
 	limit := x.plan.Deadline
 	if limit == 0 {
 		limit = defaultDeadline
 	}
 	ctx, clk, stop := withClock(ctx, nil, limit)
+	clk.soft = x.plan.Deadline == 0
 	defer stop()
 	top := newVars(nil)
 	top.set("input", given)
@@ -253,21 +339,23 @@ func (x *run) whole(ctx context.Context, given jsonrpc.Raw, report *Report) {
 	report.State, report.Error = Failed, &StepError{Kind: KindTemplate, Text: "output: " + err.Error()}
 }
 
-// outputOf makes parts of a value: those of a step's result, text of text, and JSON of everything else.
+// outputOf converts a value to parts: the parts of a step's result, text for a string, and JSON for
+// everything else.
 func outputOf(v jsonrpc.Raw) []agent.Part {
-	if kind(v) == '"' {
-		return []agent.Part{agent.Text(textOf(v))}
+	if expr.Kind(v) == '"' {
+		return []agent.Part{agent.Text(expr.TextOf(v))}
 	}
-	if kind(v) == '{' && kind(member(v, "parts")) == '[' && kind(member(v, "state")) == '"' {
+	if expr.Kind(v) == '{' && expr.Kind(expr.MemberOf(v, "parts")) == '[' && expr.Kind(expr.MemberOf(v, "state")) == '"' {
 		var parts []agent.Part
-		if member(v, "parts").Decode(&parts) == nil {
+		if expr.MemberOf(v, "parts").Decode(&parts) == nil {
 			return parts
 		}
 	}
 	return []agent.Part{{JSON: v}}
 }
 
-// pathOf is the path of a step in its parent, with its number, from 1, if it has no id.
+// pathOf returns the path of a step in its parent. A step without an ID has its number, counted
+// from 1.
 func pathOf(up string, s *Step, i int) string {
 	name := s.ID
 	if name == "" {
@@ -283,8 +371,8 @@ func under(up, name string) string {
 	return up + "/" + strings.ReplaceAll(name, "/", "_")
 }
 
-// sequence does steps one after the other, puts their reports into the parent's, and gives it the output of the last one. The
-// first step that fails and is not optional is the end.
+// sequence executes steps in order, adds their reports to parent and gives parent the output of the
+// last step. It stops at the first step that fails and is not optional.
 func (x *run) sequence(ctx context.Context, steps []Step, path string, up *vars, clk *clock, parent *Report) *vars {
 	inner := newVars(up)
 	for i := range steps {
@@ -312,7 +400,7 @@ func (x *run) sequence(ctx context.Context, steps []Step, path string, up *vars,
 	return inner
 }
 
-// fail takes over how a step in it ended.
+// fail copies the failure of a nested step.
 func (r *Report) fail(of *Report) {
 	if r.State != OK {
 		return
@@ -323,33 +411,37 @@ func (r *Report) fail(of *Report) {
 	r.Error = &e
 }
 
-// skip is the report of a step that does not begin.
+// skip returns the report of a step that is not started.
 func (x *run) skip(ctx context.Context, s *Step, path, why string) *Report {
 	rep := &Report{Path: path, Kind: s.what(), State: Skipped, Error: &StepError{Kind: KindSkipped, Text: why}}
-	_ = x.tell(ctx, Event{Kind: EventEnded, Path: path, Report: rep}) // a failed one ends the run
+	_ = x.emit(ctx, Event{Kind: EventEnded, Path: path, Report: rep}) // on failure the run ends
 	return rep
 }
 
-// unbegun is the report of a step whose context has ended before it: for the reader of a report that is no other end than that of a
-// step which had just begun.
+// unbegun returns the report of a step whose context ended before it started. It looks like that of
+// a step that had just started.
 func (x *run) unbegun(ctx context.Context, path, what string) *Report {
 	rep := &Report{Path: path, Kind: what}
 	rep.State, rep.Error = failure(ctx, context.Cause(ctx))
-	_ = x.tell(ctx, Event{Kind: EventEnded, Path: path, Report: rep}) // a failed one ends the run
+	_ = x.emit(ctx, Event{Kind: EventEnded, Path: path, Report: rep}) // on failure the run ends
 	return rep
 }
 
-// step does one step, whatever it is, within its time.
+// step executes one step of any kind within its timeout.
 func (x *run) step(ctx context.Context, s *Step, path string, in *vars, clk *clock) *Report {
 	if ctx.Err() != nil {
 		return x.unbegun(ctx, path, s.what())
 	}
 	rep := &Report{Path: path, Kind: s.what(), State: OK, Started: now()}
+	if err := x.spendSteps(1); err != nil {
+		return x.unbegun(ctx, path, s.what())
+	}
 	if s.When != "" {
 		yes, err := condition(s.When, in)
 		if err != nil {
 			rep.State, rep.Error = Failed, &StepError{Kind: KindTemplate, Text: "when: " + err.Error()}
-			_ = x.tell(ctx, Event{Kind: EventEnded, Path: path, Report: rep}) // a failed one ends the run
+			// On failure the run ends.
+			_ = x.emit(ctx, Event{Kind: EventEnded, Path: path, Report: rep})
 			return rep
 		}
 		if !yes {
@@ -367,13 +459,14 @@ func (x *run) step(ctx context.Context, s *Step, path string, in *vars, clk *clo
 		rep.Ms = time.Since(begun).Milliseconds()
 		return rep
 	}
-	_ = x.tell(ctx, Event{Kind: EventStarted, Path: path, Step: rep.Kind, Try: 1}) // a failed one ends the run
+	// On failure the run ends.
+	_ = x.emit(ctx, Event{Kind: EventStarted, Path: path, Step: rep.Kind, Try: 1})
 	do(ctx, s, in, clk, rep)
 	rep.Ms = time.Since(begun).Milliseconds()
 	rep.late(ctx)
 	told := *rep
 	told.Steps, told.Output, told.Value = nil, nil, nil
-	_ = x.tell(ctx, Event{Kind: EventEnded, Path: path, Report: &told}) // a failed one ends the run
+	_ = x.emit(ctx, Event{Kind: EventEnded, Path: path, Report: &told}) // on failure the run ends
 	return rep
 }
 
@@ -381,7 +474,7 @@ func (x *run) inner(ctx context.Context, s *Step, in *vars, clk *clock, rep *Rep
 	x.sequence(ctx, s.Steps, rep.Path, in, clk, rep)
 }
 
-// late says that it was this step's own time that ended those in it.
+// late records that this step's own timeout ended the steps in it.
 func (r *Report) late(ctx context.Context) {
 	if r.State == OK {
 		return
@@ -396,8 +489,8 @@ func condition(text string, in *vars) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	v, err := e.eval(in)
-	return truthy(v), err
+	v, err := e.Eval(in)
+	return expr.Truthy(v), err
 }
 
 func (x *run) route(ctx context.Context, s *Step, in *vars, clk *clock, rep *Report) {
@@ -414,26 +507,30 @@ func (x *run) route(ctx context.Context, s *Step, in *vars, clk *clock, rep *Rep
 	steps, ok := s.Cases[name]
 	if !ok {
 		if s.Else == nil {
-			rep.State, rep.Error = Failed, &StepError{Kind: KindRoute, Text: fmt.Sprintf("there is no case %q", clip(name))}
+			rep.State, rep.Error = Failed, &StepError{Kind: KindRoute, Text: fmt.Sprintf("unknown case %q", expr.Clip(name))}
 			return
 		}
 		name, steps = "else", s.Else
 	}
 	x.sequence(ctx, steps, under(rep.Path, name), in, clk, rep)
-	rep.Value, _ = valueOf(map[string]string{"case": name}) // text has JSON
+	rep.Value, _ = expr.ValueOf(map[string]string{"case": name}) // strings always encode
 }
 
 func (x *run) loop(ctx context.Context, s *Step, in *vars, clk *clock, rep *Report) {
-	last := textValue("")
+	last := expr.Quote("")
 	for i := 1; i <= s.Times; i++ {
+		if err := x.spendSteps(1); err != nil {
+			rep.State, rep.Error = failure(ctx, err)
+			return
+		}
 		round := newVars(in)
-		loop, _ := valueOf(map[string]any{"index": i, "last": last}) // these have JSON
+		loop, _ := expr.ValueOf(map[string]any{"index": i, "last": last}) // these always encode
 		round.set("loop", loop)
 		one := &Report{State: OK}
 		inner := x.sequence(ctx, s.Loop, under(rep.Path, fmt.Sprint(i)), round, clk, one)
 		rep.Steps = append(rep.Steps, one.Steps...)
 		rep.Output = one.Output
-		rep.Value, _ = valueOf(map[string]int{"times": i}) // numbers have JSON
+		rep.Value, _ = expr.ValueOf(map[string]int{"times": i}) // numbers always encode
 		if one.State != OK {
 			rep.fail(&Report{State: one.State, Error: one.Error})
 			return
@@ -452,6 +549,6 @@ func (x *run) loop(ctx context.Context, s *Step, in *vars, clk *clock, rep *Repo
 		}
 	}
 	if s.Until != "" {
-		rep.State, rep.Error = Failed, &StepError{Kind: KindLoop, Text: fmt.Sprintf("until was not true after %d times", s.Times)}
+		rep.State, rep.Error = Failed, &StepError{Kind: KindLoop, Text: fmt.Sprintf("until was not true after %d iterations", s.Times)}
 	}
 }

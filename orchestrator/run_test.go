@@ -68,7 +68,7 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// Nothing begins when the plan asks for what the team does not have.
+// Nothing starts if the plan needs something that the team does not have.
 func TestRefused(t *testing.T) {
 	ran := false
 	r := &Runner{Team: local(map[string]func(context.Context, *agent.Run) error{"here": func(context.Context, *agent.Run) error {
@@ -84,7 +84,7 @@ func TestRefused(t *testing.T) {
 		"steps: [{agent: here, prompt: p}, {agent: here, prompt: '{{ x }}'}]",
 		"steps: [{agent: here, prompt: p}, {parallel: [{id: a, agent: here, prompt: '{{ b }}'}, {id: b, agent: here, prompt: '{{ a }}'}]}]",
 	} {
-		p, err := ParsePlan("", []byte(text)) // who is in the team is known to the run alone
+		p, err := ParsePlan("", []byte(text)) // only the run has the team
 		if err == nil {
 			_, err = r.Run(t.Context(), p, nil)
 		}
@@ -93,7 +93,8 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	once := []Step{{Agent: "here", Prompt: "p"}}
-	for name, p := range map[string]*Plan{ // made in Go: there is no line, and it is refused all the same
+	// Plans made in Go have no lines and are rejected as well.
+	for name, p := range map[string]*Plan{
 		"agent":    {Steps: append(once, Step{Agent: "away", Prompt: "p"})},
 		"loop":     {Steps: append(once, Step{Loop: once})},
 		"template": {Steps: append(once, Step{Agent: "here", Prompt: "{{ x }}"})},
@@ -109,7 +110,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Time is given out from the outside in, and what is over is cancelled where it runs.
+// Timeouts are inherited from the outside in, and a step that exceeds its timeout is cancelled at
+// its member.
 func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left []int64
@@ -133,17 +135,17 @@ steps:
   - {agent: left, prompt: x}
   - {id: c, agent: never, prompt: x}
 `, nil, time.Minute, `
-plan timed_out (c: timeout: the 1m0s it had are over)
+plan timed_out (c: timeout: its time limit of 1m0s has passed)
 1 ok ""
 2 ok ""
 3 ok ""
-a timed_out (timeout: the 5s it had are over)
-b timed_out (b/2: timeout: the 4s it had are over)
+a timed_out (timeout: its time limit of 5s has passed)
+b timed_out (b/2: timeout: its time limit of 4s has passed)
 b/1 ok "slow"
-b/2 timed_out (timeout: the 4s it had are over)
+b/2 timed_out (timeout: its time limit of 4s has passed)
 b/3 skipped (skipped: an earlier step failed)
 6 ok ""
-c timed_out (timeout: the 1m0s it had are over)
+c timed_out (timeout: its time limit of 1m0s has passed)
 `)
 		if want := []int64{60_000, 2000, 60_000, 51_000}; !slices.Equal(left, want) {
 			t.Errorf("what was left: %v, want %v", left, want)
@@ -151,8 +153,9 @@ c timed_out (timeout: the 1m0s it had are over)
 	})
 }
 
-// Who does not hear that it is cancelled holds up nobody: its step ends at its time, the others go on, and only the end of the run waits
-// for its last word, for some seconds. What it says then is not told.
+// A member that ignores its cancellation does not delay others: its step ends at its timeout and
+// other steps continue. Only the end of the run waits a few seconds for the member's final events,
+// which are not reported.
 func TestDeafMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var when []string
@@ -180,9 +183,9 @@ steps:
   - {id: d, agent: echo, prompt: x}
 `, nil, 1250*time.Millisecond+4*time.Second, `
 plan ok
-a timed_out (timeout: the 1s it had are over)
+a timed_out (timeout: its time limit of 1s has passed)
 p ok
-p/b cancelled (cancelled: the others were done without it)
+p/b cancelled (cancelled: the join did not need it)
 p/c ok "x"
 d ok "x"
 `)
@@ -195,7 +198,8 @@ d ok "x"
 	})
 }
 
-// The caller cancels: what runs is cancelled, what is done is kept, what has not begun is skipped.
+// The caller cancels: running steps are cancelled, finished ones keep their results, and those not
+// yet started are skipped.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
@@ -239,6 +243,6 @@ e skipped (skipped: an earlier step failed)
 		if len(losers) != 1 {
 			t.Errorf("%v were cancelled", losers)
 		}
-		time.Sleep(time.Hour) // the deaf one comes to its end
+		time.Sleep(time.Hour) // the member that ignores its cancellation ends
 	})
 }

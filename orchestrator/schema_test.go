@@ -49,7 +49,7 @@ func validate(t *testing.T, s *jsonschema.Schema, file string) error {
 	return s.Validate(v)
 }
 
-// What is a plan fits its schema, and what has a wrong form does not.
+// Valid plans match the schema, and plans of a wrong form do not.
 func TestSchema(t *testing.T) {
 	s := compileSchema(t)
 	good, err := filepath.Glob("testdata/good/*.yaml")
@@ -72,7 +72,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// The schema has the keys that the reader takes, no more and no less: its messages list them.
+// The schema has exactly the keys that the parser accepts, which its messages list.
 func TestSchemaKeys(t *testing.T) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
 	if err != nil {
@@ -94,7 +94,7 @@ func TestSchemaKeys(t *testing.T) {
 		{"team: {a: {x: 1}}\nsteps: []", at("$defs", "member", "properties")},
 	} {
 		_, err := ParsePlan("", []byte(c.plan))
-		listed := regexp.MustCompile(`is not known here; there are (.*)`).FindStringSubmatch(err.Error())
+		listed := regexp.MustCompile(`unknown member; the members are (.*)`).FindStringSubmatch(err.Error())
 		if listed == nil {
 			t.Fatal(err)
 		}

@@ -6,12 +6,15 @@ import (
 	"strings"
 
 	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/internal/x/expr"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Agent makes an agent of a plan: to be served in any protocol, and to be a member of another team. A request in JSON is the
-// input by name; text is the first input that is required, or else the first. What steps begin is told as progress, what they ask
-// goes to whoever asked the agent, and what comes of the run is the answer. Ask and OnEvent of r are not used.
+// Agent returns an agent that executes p. It can be served in any protocol and can be a member of
+// another team. A JSON request is the input by name; a text request is the first required input, or
+// else the first input. Started steps are reported as progress, questions are sent to the caller of
+// the agent, and the result of the run is the agent's result. The fields Ask and OnEvent of r are
+// not used.
 func (r *Runner) Agent(card agent.Card, p *Plan) *agent.Agent {
 	if card.Name == "" {
 		card.Name = p.Name
@@ -28,7 +31,7 @@ func (r *Runner) Agent(card agent.Card, p *Plan) *agent.Agent {
 	}}
 }
 
-// runFor does a plan for somebody who asked for it as an agent.
+// runFor executes a plan for a caller of it as an agent.
 func (r *Runner) runFor(ctx context.Context, p *Plan, input map[string]any, said *agent.Run) error {
 	done := 0.0
 	one := &Runner{Team: r.Team, Store: r.Store, Keep: r.Keep, Report: r.Report}
@@ -36,7 +39,8 @@ func (r *Runner) runFor(ctx context.Context, p *Plan, input map[string]any, said
 	one.OnEvent = func(e Event) {
 		switch e.Kind {
 		case EventStarted:
-			_ = said.Progress(ctx, agent.Progress{Message: strings.TrimSpace(e.Path + " " + e.Member), Done: done}) // who does not listen misses it
+			// A caller that is not listening misses it.
+			_ = said.Progress(ctx, agent.Progress{Message: strings.TrimSpace(e.Path + " " + e.Member), Done: done})
 		case EventEnded:
 			done++
 		}
@@ -84,11 +88,11 @@ func (p *Plan) inputOf(said *agent.Run) (map[string]any, error) {
 }
 
 func (p *Plan) byName(v jsonrpc.Raw) (map[string]any, error) {
-	if kind(v) != '{' {
-		return nil, errors.New("the input should be an object")
+	if expr.Kind(v) != '{' {
+		return nil, errors.New("the input must be an object")
 	}
 	input := map[string]any{}
-	for name, value := range object(v) {
+	for name, value := range expr.Object(v) {
 		input[name] = jsonrpc.Raw(value)
 	}
 	return input, nil

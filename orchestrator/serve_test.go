@@ -10,7 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// A plan is an agent, and so can be a member of another team: events, questions, failures and cancels go through.
+// A plan is an agent and can be a member of another team: events, questions, failures and
+// cancellations pass through.
 func TestPlansNest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var cancelled []string
@@ -69,10 +70,10 @@ plan ok
 p ok
 p/text ok "cats 3"
 p/json ok "dogs 9"
-p/wrong failed (rejected: input: the plan takes no "wide")
+p/wrong failed (rejected: input: the plan has no input "wide")
 p/bad failed (agent: f: agent: no luck)
 p/wonders ok "this"
-p/waits timed_out (timeout: the 5s it had are over)
+p/waits timed_out (timeout: its time limit of 5s has passed)
 `)
 		if len(cancelled) != 1 || progress < 5 {
 			t.Errorf("%d were cancelled, %d events of progress", len(cancelled), progress)

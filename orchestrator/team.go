@@ -11,46 +11,49 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Worker is a member of a team that can be reached: agents, tools or methods.
+// A Worker is a reachable member of a team: agents, tools or methods.
 type Worker struct {
-	// Agents are asked by steps with agent and skill. By steps with tool they are asked with arguments, as JSON, and the tool's
-	// name: package agent/mcpagent makes agents of tools.
+	// Agents is called by steps with agent and skill. Steps with tool call it with the tool's name
+	// and JSON arguments: package agent/mcpagent turns tools into agents.
 	Agents *agent.Client
-	Agent  string // which of them; empty where there is only one, or any
+	Agent  string // the agent to use; empty if there is only one, or if any will do
 
-	// Named asks about agents by their names, in as few round trips as the protocol has; cards of others are not looked at. An
-	// error does not keep it from returning what it found. Nil: all are asked for. Members with the same Agents share it.
+	// Named returns the cards of the named agents, in as few round trips as the protocol allows,
+	// without fetching other cards. It may return cards together with an error. If nil, all cards
+	// are listed. Members with the same Agents share one Named.
 	Named func(ctx context.Context, names ...string) ([]agent.Card, error)
 
-	// Peer is asked by steps with call.
+	// Peer is called by steps with call.
 	Peer jsonrpc.Peer
 
-	// Close gives up what stands behind it. Nil: nothing does.
+	// Close releases the connection. If nil, there is nothing to release.
 	Close func() error
 
-	way *way // of Peer, if Dial made it
+	way *way // of Peer, if it was made by Dial
 }
 
-// A Team is who works on plans, by name. The zero Team is empty. It is safe for concurrent use.
+// A Team holds the members that execute plans, by name. The zero Team is empty. It is safe for
+// concurrent use.
 type Team struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	workers map[string]*Worker
-	cards   map[string][]agent.Card // nil: not asked yet
-	turn    map[string]int          // by skill
+	cards   map[string][]agent.Card // nil until listed
+	turn    map[string]int          // the next candidate by skill
 }
 
-// Add makes a worker a member. It panics if the name is taken, or none.
+// Add adds a member. It panics if the name is empty or in use.
 func (t *Team) Add(name string, w *Worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !isName(name) {
-		panic(fmt.Sprintf("orchestrator: %q is no name", name))
+		panic(fmt.Sprintf("orchestrator: %q is not a valid name", name))
 	}
 	if t.workers[name] != nil {
-		panic(fmt.Sprintf("orchestrator: there are two members %q", name))
+		panic(fmt.Sprintf("orchestrator: duplicate member %q", name))
 	}
 	if t.workers == nil {
 		t.workers = map[string]*Worker{}
@@ -59,44 +62,60 @@ func (t *Team) Add(name string, w *Worker) {
 	t.cards = nil
 }
 
-// Names returns the members in order.
+// Names returns the sorted names of the members.
 func (t *Team) Names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.workers))
 }
 
-// Worker returns a member, or nil: to make it one of another team too, for as long as this one is open.
+// Worker returns a member, or nil if the name is unknown. It may be added to another team while
+// this team is open.
 func (t *Team) Worker(name string) *Worker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.workers[name]
 }
 
-// Close gives up all members, at the same time.
+// Close closes all members concurrently.
 func (t *Team) Close() error {
 	t.mu.Lock()
 	workers := slices.Collect(maps.Values(t.workers))
 	t.workers, t.cards = nil, nil
 	t.mu.Unlock()
-	errs := make([]error, len(workers))
-	var wg sync.WaitGroup
-	for i, w := range workers {
+	ends := make(chan error, len(workers))
+	open := 0
+	for _, w := range workers {
 		if w.Close != nil {
-			wg.Go(func() { errs[i] = w.Close() })
+			open++
+			go func() { ends <- rescue.Call(nil, w.Close) }()
 		}
 	}
-	wg.Wait()
+	late := time.NewTimer(closeTime)
+	defer late.Stop()
+	var errs []error
+	for range open {
+		select {
+		case err := <-ends:
+			errs = append(errs, err)
+		case <-late.C:
+			return errors.Join(append(errs, fmt.Errorf("orchestrator: close a member: %w", errStuck))...)
+		}
+	}
 	return errors.Join(errs...)
 }
 
-// surveyTime is how long a member has to say what it can do.
+// closeTime bounds Close of a Team: the longest member is a program, which gets 12 s to end.
+const closeTime = 15 * time.Second
+
+// surveyTime bounds how long a member may take to list its agents.
 const surveyTime = 10 * time.Second
 
-// Survey asks all members at once what agents they are, and returns their cards by the member's name. Members that share a
-// client are asked together: those who name their agents in one batch where the protocol has that, or at the same time with
-// a call for each if the peer refuses batches, which is remembered; and by one list if one of them names none. Who does not answer
-// within 10 s is in the error, and the others in the result all the same.
+// Survey requests the agent cards of all members at once and returns them by member name. Members
+// that share a client are queried together: by one batch for the agents they name, if the protocol
+// has batches; by concurrent calls if the peer refuses batches, which is remembered; or by one list
+// request if a member names no agent. A member that does not respond within 10 s is in the error;
+// the result still contains the others.
 func (t *Team) Survey(ctx context.Context) (map[string][]agent.Card, error) {
 	t.mu.Lock()
 	byClient := map[*agent.Client][]string{}
@@ -146,7 +165,8 @@ func (t *Team) Survey(ctx context.Context) (map[string][]agent.Card, error) {
 	return maps.Clone(cards), errors.Join(errs...)
 }
 
-// agentsOf returns the agents that members with one client name, each once, and how to ask about them; nil if one names none.
+// agentsOf returns the distinct agents that members with one client name, and the function to query
+// them. It returns nil if a member names none.
 func agentsOf(workers map[string]*Worker, members []string) (names []string, named func(context.Context, ...string) ([]agent.Card, error)) {
 	for _, member := range members {
 		w := workers[member]
@@ -165,7 +185,7 @@ type candidate struct {
 	agent  string
 }
 
-// withSkill returns who declares a skill, by its id, its name or a tag.
+// withSkill returns the agents that declare a skill, matched by ID, name or tag.
 func (t *Team) withSkill(skill string) (found []candidate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -182,7 +202,7 @@ func (t *Team) withSkill(skill string) (found []candidate) {
 	return found
 }
 
-// choose returns one of those who declare a skill; they take turns.
+// choose returns an agent that declares a skill, in turn.
 func (t *Team) choose(skill string) (candidate, bool) {
 	found := t.withSkill(skill)
 	if len(found) == 0 {
@@ -198,10 +218,11 @@ func (t *Team) choose(skill string) (candidate, bool) {
 	return found[n%len(found)], true
 }
 
-// errStuck says that a function does not return.
+// errStuck reports that a function does not return.
 var errStuck = errors.New("it does not stop")
 
-// within calls f, and does not wait for it for longer than grace after ctx has ended. f then goes on for nobody.
+// within calls f and stops waiting for it when grace has passed after ctx ended. f then continues
+// in the background and its result is dropped.
 func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type outcome struct {
 		v   T
@@ -209,8 +230,12 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		v, err := f()
-		done <- outcome{v, err}
+		var o outcome
+		o.err = rescue.Call(nil, func() (err error) {
+			o.v, err = f()
+			return err
+		})
+		done <- o
 	}()
 	select {
 	case o := <-done:

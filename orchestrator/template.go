@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/da1ed7bb/parley/internal/x/expr"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -15,7 +16,7 @@ type template struct {
 
 type templatePart struct {
 	text string
-	expr *expr // nil: text as it is
+	expr *expr.Expr // nil: literal text
 }
 
 func parseTemplate(s string) (*template, error) {
@@ -32,23 +33,23 @@ func parseTemplate(s string) (*template, error) {
 		from := at + open + 2
 		n := endOfExpr(s[from:])
 		if n < 0 {
-			return nil, &syntaxError{at + open, "a }} is missing"}
+			return nil, &expr.SyntaxError{Offset: at + open, Text: "missing }}"}
 		}
-		e, err := parseExpr(s[from : from+n])
+		e, err := expr.Parse(s[from : from+n])
 		if err != nil {
-			if wrong, ok := errors.AsType[*syntaxError](err); ok {
-				return nil, &syntaxError{from + wrong.offset, wrong.text}
+			if wrong, ok := errors.AsType[*expr.SyntaxError](err); ok {
+				return nil, &expr.SyntaxError{Offset: from + wrong.Offset, Text: wrong.Text}
 			}
 			return nil, err
 		}
-		e.walk(func(part *expr) { part.offset += from })
+		e.Walk(func(part *expr.Expr) { part.Offset += from })
 		t.parts = append(t.parts, templatePart{expr: e})
 		at = from + n + 2
 	}
 	return t, nil
 }
 
-// endOfExpr finds the }} that is not in a quoted text.
+// endOfExpr returns the index of the first }} outside quotes.
 func endOfExpr(s string) int {
 	var quote byte
 	for i := 0; i < len(s); i++ {
@@ -68,28 +69,29 @@ func endOfExpr(s string) int {
 	return -1
 }
 
-// eval returns the value of a template that is one expression, and text for all others.
-func (t *template) eval(s scope) (jsonrpc.Raw, error) {
+// eval returns the value of the expression if the template is a single expression, and text
+// otherwise.
+func (t *template) eval(s expr.Scope) (jsonrpc.Raw, error) {
 	if len(t.parts) == 1 && t.parts[0].expr != nil {
-		return t.parts[0].expr.eval(s)
+		return t.parts[0].expr.Eval(s)
 	}
 	text, err := t.text(s)
-	return textValue(text), err
+	return expr.Quote(text), err
 }
 
-// text returns the text of a template.
-func (t *template) text(s scope) (string, error) {
+// text returns the evaluated template as text.
+func (t *template) text(s expr.Scope) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
 		if p.expr == nil {
 			b.WriteString(p.text)
 			continue
 		}
-		v, err := p.expr.eval(s)
+		v, err := p.expr.Eval(s)
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(textOf(v))
+		b.WriteString(expr.TextOf(v))
 		if b.Len() > maxText {
 			return "", fmt.Errorf("the text has more than %d bytes", maxText)
 		}
@@ -97,14 +99,14 @@ func (t *template) text(s scope) (string, error) {
 	return b.String(), nil
 }
 
-// maxText bounds what a template becomes, in bytes.
+// maxText bounds an evaluated template, in bytes.
 const maxText = 1 << 20
 
 // walk calls f for every expression.
-func (t *template) walk(f func(*expr)) {
+func (t *template) walk(f func(*expr.Expr)) {
 	for _, p := range t.parts {
 		if p.expr != nil {
-			p.expr.walk(f)
+			p.expr.Walk(f)
 		}
 	}
 }

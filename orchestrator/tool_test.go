@@ -14,8 +14,9 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// Objects go through templates to tools as they are, over MCP: to a tool of anybody's as its arguments, to an agent that is served as a tool
-// as a part of JSON, or as the text that the tool's schema asks for, to a plan that is as its input by name. A prompt is text.
+// Objects pass through templates to MCP tools unchanged: to any tool as its arguments; to an agent
+// served as a tool as a JSON part, or as the text that the tool's schema requires; and to a plan
+// served as a tool as its input by name. A prompt is text.
 func TestToolArguments(t *testing.T) {
 	var log memoryLog
 	tools := mcp.NewServer(mcp.Implementation{Name: "tools", Version: "1"}, nil)

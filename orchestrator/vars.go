@@ -4,10 +4,11 @@ import (
 	"sync"
 
 	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/internal/x/expr"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// vars are the values that templates see.
+// vars holds the values that templates can use.
 type vars struct {
 	up *vars
 	mu sync.RWMutex // guards m
@@ -22,7 +23,7 @@ func (v *vars) set(name string, value jsonrpc.Raw) {
 	v.m[name] = value
 }
 
-func (v *vars) lookup(name string) (jsonrpc.Raw, bool) {
+func (v *vars) Lookup(name string) (jsonrpc.Raw, bool) {
 	for ; v != nil; v = v.up {
 		v.mu.RLock()
 		value, ok := v.m[name]
@@ -34,10 +35,10 @@ func (v *vars) lookup(name string) (jsonrpc.Raw, bool) {
 	return nil, false
 }
 
-// value is what templates see of a step.
+// value returns what templates see of a step.
 func (r *Report) value() jsonrpc.Raw {
 	m := map[string]any{}
-	for name, v := range object(r.Value) {
+	for name, v := range expr.Object(r.Value) {
 		m[name] = v
 	}
 	m["text"], m["state"], m["ms"], m["error"] = r.Text(), string(r.State), r.Ms, ""
@@ -52,21 +53,22 @@ func (r *Report) value() jsonrpc.Raw {
 	if _, has := m["json"]; !has {
 		m["json"] = jsonOf(parts)
 	}
-	v, err := valueOf(m)
+	v, err := expr.ValueOf(m)
 	if err != nil {
-		v, _ = valueOf(map[string]any{"text": "", "state": string(Failed), "error": err.Error(), "json": nil, "parts": []int{}, "ms": 0}) // these have JSON
+		// These always encode.
+		v, _ = expr.ValueOf(map[string]any{"text": "", "state": string(Failed), "error": err.Error(), "json": nil, "parts": []int{}, "ms": 0})
 	}
 	return v
 }
 
-// jsonOf is the JSON in some output: the first part that is, or else the text if it can be read as such.
+// jsonOf returns the JSON in an output: the first JSON part, or else the text if it parses as JSON.
 func jsonOf(parts []agent.Part) jsonrpc.Raw {
 	for _, p := range parts {
 		if p.JSON != nil {
 			return p.JSON
 		}
 	}
-	v, err := parseJSON([]jsonrpc.Raw{textValue(agent.TextOf(parts))})
+	v, err := expr.ParseJSON(agent.TextOf(parts))
 	if err != nil {
 		return jsonrpc.Raw("null")
 	}

@@ -13,40 +13,43 @@ import (
 	"github.com/da1ed7bb/parley/acp"
 	"github.com/da1ed7bb/parley/agent"
 	"github.com/da1ed7bb/parley/agent/acpagent"
+	bound "github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/report"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A way leads to one place: a program or an address, where one member is, or several. When what it leads over has ended, it is
-// opened again by the next who uses it. It is an [agent.Link] and a [jsonrpc.Peer].
+// A way is a connection to one program or address, shared by its members. If the connection has
+// ended, the next use opens it again. It implements [agent.Link] and [jsonrpc.Peer].
 type way struct {
 	d       *dialing
 	names   []string // of the members
-	unnamed bool     // one of them names no agent
+	unnamed bool     // a member names no agent
 
 	life  context.Context // ends with Close
 	end   context.CancelCauseFunc
 	tries sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	there  *opened    // nil: not open yet
-	try    *try       // that goes on; nil: none
-	err    error      // of the last try
-	failed int        // tries in a row that failed
-	next   time.Time  // the earliest of the next one
+	mu     sync.Mutex // guards the fields below
+	there  *opened    // nil until opened
+	try    *try       // the running try, or nil
+	err    error      // the error of the last try
+	failed int        // consecutive failed tries
+	next   time.Time  // the earliest time of the next try
 	starts []time.Time
 }
 
-// opened is what a way leads over.
+// opened is the open connection of a way.
 type opened struct {
 	agents *agent.Client // nil for methods
-	acp    *acp.Client   // nil in other protocols
-	only   string        // the agent of those who name none
+	acp    *acp.Client   // nil for other protocols
+	only   string        // the agent for members that name none
 	calls  *calls        // nil for agents
 	ended  *ending
 	close  func() error
 }
 
-// over returns why it has ended, or nil.
+// over returns why the connection ended, or nil while it is open.
 func (o *opened) over() error {
 	if o.calls != nil {
 		o.ended.note(o.calls.err())
@@ -54,7 +57,7 @@ func (o *opened) over() error {
 	return o.ended.cause()
 }
 
-// An ending is why something ended, once it has.
+// An ending records why something ended.
 type ending struct{ why atomic.Pointer[error] }
 
 func (e *ending) note(err error) {
@@ -70,7 +73,7 @@ func (e *ending) cause() error {
 	return nil
 }
 
-// watched is a transport whose end is noted.
+// watched is a transport that records its end.
 type watched struct {
 	jsonrpc.Transport
 	ended *ending
@@ -89,18 +92,19 @@ func (w *watched) Close() error {
 	return w.Transport.Close()
 }
 
-// A try is one opening, for all who wait for it.
+// A try is one attempt to open a way, shared by all waiters.
 type try struct {
-	over  chan struct{} // closed when what follows is settled
+	over  chan struct{} // closed when the fields below are set
 	there *opened
 	err   error
 }
 
-// Bounds of trying again.
+// Bounds of retries.
 const (
-	againFirst    = 250 * time.Millisecond // after the first try that failed; twice that after the next one
+	// againFirst is the pause after the first failed try. It doubles after each further one.
+	againFirst    = 250 * time.Millisecond
 	againMost     = 30 * time.Second
-	startsIn      = 10 * time.Minute // the time in which DialOptions.Restarts counts
+	startsIn      = 10 * time.Minute // the period to which DialOptions.Restarts applies
 	defaultStarts = 5
 )
 
@@ -110,7 +114,8 @@ func newWay(ctx context.Context, d *dialing, names []string, unnamed bool) *way 
 	return w
 }
 
-// use returns what there is, and opens it if nothing is. ctx bounds the wait alone. Between two tries the error is that of the first.
+// use returns the connection and opens it if necessary. ctx bounds only the wait. Between two tries
+// it returns the error of the last one.
 func (w *way) use(ctx context.Context) (*opened, error) {
 	w.mu.Lock()
 	if w.life.Err() != nil {
@@ -144,26 +149,30 @@ func (w *way) use(ctx context.Context) (*opened, error) {
 	}
 }
 
-// open does one try: it gives up what there was, and opens the way anew.
+// open makes one try: it closes the old connection and opens a new one.
 func (w *way) open(t *try, old *opened, why error) {
 	if old != nil {
-		_ = old.close() // it has ended already: why says how
-		w.d.o.Report(w.called()+" has gone, and is fetched again", why)
+		_ = rescue.Call(w.d.o.Report, old.close) // it has already ended; why has the reason
+		report.Call(w.d.o.Report, "orchestrator", ReportMemberLost, fmt.Errorf("%s: %w", w.called(), why))
 	}
 	ctx, cancel := context.WithTimeout(w.life, w.d.o.Timeout)
 	defer cancel()
-	if t.err = w.start(why); t.err == nil {
-		t.there, t.err = w.d.open(ctx)
-	}
-	if t.err == nil && w.unnamed && t.there.acp != nil {
-		t.there.only = w.d.only(ctx, t.there.agents)
-	}
+	t.err = rescue.Call(w.d.o.Report, func() (err error) { // of a Dialer's functions
+		if err = w.start(why); err != nil {
+			return err
+		}
+		if t.there, err = w.d.open(ctx); err == nil && w.unnamed && t.there.acp != nil {
+			t.there.only = w.d.only(ctx, t.there.agents)
+		}
+		return err
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if final, no := errors.AsType[*StepError](t.err); no {
 		w.err, w.failed = final, w.failed+1
 	} else if t.err != nil {
-		t.err = errors.New(w.d.m.where() + ": " + t.err.Error()) // its text alone: a handshake without an answer is no timeout of the step
+		// Only its text: a handshake timeout must not count as a timeout of the step.
+		t.err = errors.New(w.d.m.where() + ": " + t.err.Error())
 		w.err, w.next = t.err, time.Now().Add(min(againFirst<<min(w.failed, 10), againMost))
 		w.failed++
 	} else {
@@ -176,7 +185,7 @@ func (w *way) open(t *try, old *opened, why error) {
 	close(t.over)
 }
 
-// start counts the starts of a program, and says when there were too many.
+// start counts the starts of a program and returns an error if there were too many.
 func (w *way) start(why error) error {
 	if len(w.d.m.Command) == 0 {
 		return nil
@@ -202,7 +211,7 @@ func (w *way) start(why error) error {
 
 func (w *way) called() string { return strings.Join(w.names, ", ") }
 
-// heard notes the end of what a call went over, by the call's error.
+// heard records the end of the connection if a call's error shows it.
 func (o *opened) heard(err error) {
 	if _, answered := errors.AsType[*jsonrpc.Error](err); !answered && errors.Is(err, jsonrpc.ErrClosed) {
 		o.ended.note(err)
@@ -220,8 +229,9 @@ func (w *way) Agents(ctx context.Context) ([]agent.Card, error) {
 	return cards, err
 }
 
-// named asks about agents by their names: in one batch where the protocol is ACP over JSON-RPC, by calls at the same time if the
-// peer refuses batches or speaks REST, and by a list of all in other protocols, whose places have one agent or one list.
+// named returns the cards of the named agents: in one batch for ACP over JSON-RPC; by concurrent
+// calls if the peer refuses batches or uses REST; and by listing all in other protocols, whose
+// endpoints have one agent or one list.
 func (w *way) named(ctx context.Context, names ...string) ([]agent.Card, error) {
 	o, err := w.use(ctx)
 	if err != nil {
@@ -279,19 +289,21 @@ func (w *way) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Res
 	return res, err
 }
 
-// Close gives the way up for good.
+// Close closes the way permanently.
 func (w *way) Close() error {
 	w.mu.Lock()
 	w.end(jsonrpc.ErrClosed)
 	w.mu.Unlock()
-	w.tries.Wait()
+	if !bound.Wait(&w.tries, bound.Time) {
+		return errStuck
+	}
 	if w.there == nil {
 		return nil
 	}
 	return w.there.close()
 }
 
-// call makes one call of a method, with questions to whoever by is; nil: nobody.
+// call calls a method; by receives the questions. If by is nil, questions cannot be answered.
 func (w *way) call(ctx context.Context, item *jsonrpc.Item, by agent.Caller) error {
 	o, err := w.use(ctx)
 	if err != nil {

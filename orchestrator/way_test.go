@@ -36,7 +36,7 @@ func crowd(t *testing.T, n int) *acp.Server {
 	return s
 }
 
-// everyone makes one member of each agent of a crowd.
+// everyone makes one member for each agent of a crowd.
 func everyone(n int, target string) map[string]Member {
 	members := map[string]Member{}
 	for i := range n {
@@ -46,9 +46,9 @@ func everyone(n int, target string) map[string]Member {
 	return members
 }
 
-// wire counts the payloads that were written, by what they are.
+// A wire counts the written payloads by kind.
 type wire struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	seen []string
 }
 
@@ -66,7 +66,7 @@ func (w *wire) take() []string {
 	return seen
 }
 
-// surveyed asks twenty members, or so many, and holds who answered against who there is.
+// surveyed surveys a team of n agents, by default twenty, and checks the result.
 func surveyed(t *testing.T, team *Team, n int) {
 	t.Helper()
 	cards, err := team.Survey(t.Context())
@@ -81,7 +81,7 @@ func surveyed(t *testing.T, team *Team, n int) {
 	}
 }
 
-// Twenty agents at one address are asked in one round trip: a batch of twenty.
+// Twenty agents at one address are queried in one round trip: a batch of twenty.
 func TestSurveyIsOneBatch(t *testing.T) {
 	const n = 20
 	t.Run("HTTP", func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestSurveyIsOneBatch(t *testing.T) {
 		var log memoryLog
 		team := dial(t, everyone(n, target), &log)
 		defer team.Close()
-		w.take() // the handshake
+		w.take() // discard the handshake
 		surveyed(t, team, n)
 		if d := cmp.Diff([]string{"[ 20"}, w.take()); d != "" {
 			t.Errorf("-want +got\n%s", d)
@@ -121,7 +121,8 @@ func TestSurveyIsOneBatch(t *testing.T) {
 	})
 }
 
-// onPipe dials members at tcp addresses, each over a pipe whose other end serve has, until it returns.
+// onPipe dials members at tcp addresses. Each connects over a pipe, and serve runs on the other end
+// until it returns.
 func onPipe(t *testing.T, members map[string]Member, w *wire, serve func(there jsonrpc.Transport)) *Team {
 	t.Helper()
 	var serving sync.WaitGroup
@@ -155,12 +156,13 @@ func onPipe(t *testing.T, members map[string]Member, w *wire, serve func(there j
 	return team
 }
 
-// A peer that refuses an array is asked about all agents at the same time instead, and never gets an array again.
+// If a peer refuses batches, all agents are queried by concurrent calls, and the peer never gets a
+// batch again.
 func TestSurveyWithoutBatches(t *testing.T) {
 	const n = 16
 	var w wire
 	team := onPipe(t, everyone(n, "tcp://there:1"), &w, func(there jsonrpc.Transport) {
-		var held []string // answers, until all n questions are there
+		var held []string // responses, until all n requests have arrived
 		for {
 			payload, _, err := there.Read()
 			if err != nil {
@@ -203,7 +205,7 @@ func TestSurveyWithoutBatches(t *testing.T) {
 	}
 }
 
-// A name that nobody has there is in the error, and the others are known.
+// A name that the peer does not have is in the error, and the other cards are returned.
 func TestSurveyOfSomebodyWhoIsNotThere(t *testing.T) {
 	var (
 		w       wire
@@ -217,7 +219,8 @@ func TestSurveyOfSomebodyWhoIsNotThere(t *testing.T) {
 	}
 }
 
-// A program that ends with every step is started again as often as is allowed, and then its steps say so.
+// A program that exits in every step is started again as often as allowed; then its steps report
+// that.
 func TestRestarts(t *testing.T) {
 	for _, c := range []struct{ restarts, starts int }{{2, 3}, {-1, 1}} {
 		var log memoryLog
@@ -240,7 +243,7 @@ func TestRestarts(t *testing.T) {
 				t.Errorf("%d restarts, try %d: %v; want %q", c.restarts, i, e, want)
 			}
 		}
-		if got := log.count("editor has gone, and is fetched again"); got < c.starts {
+		if got := log.count(ReportMemberLost); got < c.starts {
 			t.Errorf("%d reports", got)
 		}
 		if err := team.Close(); err != nil {
@@ -249,8 +252,8 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// A connection that the peer has closed is opened again by the next call, and only then; and a place that cannot be reached is tried
-// again by the next call, but not at once, and ever later.
+// A connection that the peer has closed is opened again by the next call, not before. A place that
+// cannot be reached is tried again by a later call, with growing pauses.
 func TestReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
@@ -322,7 +325,8 @@ func TestReconnects(t *testing.T) {
 	})
 }
 
-// Those who come while a place is being opened wait for the same try, each as long as it may.
+// Calls that arrive while a connection is being opened wait for the same try, each up to its own
+// timeout.
 func TestOneTryForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0

@@ -13,10 +13,12 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/da1ed7bb/parley/internal/x/expr"
+	"github.com/da1ed7bb/parley/internal/x/private"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ReadPlan reads and checks a plan file.
+// ReadPlan reads a plan file and checks it.
 func ReadPlan(name string) (*Plan, error) {
 	b, err := readFile(name)
 	if err != nil {
@@ -25,7 +27,8 @@ func ReadPlan(name string) (*Plan, error) {
 	return ParsePlan(name, b)
 }
 
-// ReadTeam reads a file that has only a team:, as it may stand in a plan, and checks it. What is wrong is a [*PlanError].
+// ReadTeam reads a file that contains only a team:, in the form used in plans, and checks it. If it
+// is invalid, the error is a [*PlanError].
 func ReadTeam(name string) (map[string]Member, error) {
 	text, err := readFile(name)
 	if err != nil {
@@ -49,7 +52,8 @@ func ReadTeam(name string) (map[string]Member, error) {
 	return r.plan.Team, nil
 }
 
-// readFile reads a file that is no longer than a plan.
+// readFile reads a file up to the size of a plan. The file selects programs to run, so a file that
+// other users can write is rejected.
 func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -58,15 +62,16 @@ func readFile(name string) ([]byte, error) {
 	if info.Size() > maxPlan {
 		return nil, tooLong(name)
 	}
-	return os.ReadFile(name)
+	return private.Read(name, false)
 }
 
 func tooLong(name string) error {
-	return &PlanError{File: name, Problems: []Problem{{Path: "plan", Text: fmt.Sprintf("a plan has at most %d bytes", maxPlan)}}}
+	return &PlanError{File: name, Problems: []Problem{{Path: "plan", Text: fmt.Sprintf("a plan can have at most %d bytes", maxPlan)}}}
 }
 
-// ParsePlan reads a plan from YAML, or from JSON, and checks it. name is for messages. What is wrong is a [*PlanError]. Anchors
-// and aliases are not taken, so that a plan is as long as it looks.
+// ParsePlan parses a plan from YAML or JSON and checks it. name is used in messages. If the plan is
+// invalid, the error is a [*PlanError]. Anchors and aliases are rejected, so a plan is no larger
+// than its text.
 func ParsePlan(name string, text []byte) (*Plan, error) {
 	if len(text) > maxPlan {
 		return nil, tooLong(name)
@@ -91,15 +96,15 @@ func problemsError(file string, problems []Problem) error {
 	return &PlanError{File: file, Problems: problems[:min(len(problems), maxProblems)]}
 }
 
-// A yamlNode is what this package needs of YAML.
+// A yamlNode is the part of a YAML node that this package uses.
 type yamlNode struct {
 	pos   Position
-	at    Position // where the text of a scalar begins
-	kind  byte     // 'm'apping, 'l'ist, 's'tring, 'v'alue: a number, a bool or null
-	text  string   // of a string
+	at    Position // where the text of a scalar starts
+	kind  byte     // 'm'apping, 'l'ist, 's'tring, or 'v'alue: a number, bool or null
+	text  string   // of strings
 	value jsonrpc.Raw
 	list  []*yamlNode
-	keys  []*yamlNode // of a mapping, beside list
+	keys  []*yamlNode // of mappings; parallel to list
 }
 
 type planReader struct {
@@ -112,10 +117,10 @@ func (r *planReader) wrong(pos Position, path, format string, args ...any) {
 	r.problems = append(r.problems, Problem{Position: pos, Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// parse makes nodes of the text, or says what is wrong with it.
+// parse converts the text to nodes and records errors.
 func (r *planReader) parse(text []byte) *yamlNode {
 	if line := tooDeep(text); line > 0 {
-		r.wrong(Position{Line: line, Column: 1}, "plan", "nested too deep")
+		r.wrong(Position{Line: line, Column: 1}, "plan", "nested too deeply")
 		return nil
 	}
 	r.lines = strings.Split(string(text), "\n")
@@ -138,13 +143,14 @@ func (r *planReader) parse(text []byte) *yamlNode {
 		}
 	}
 	if len(bodies) != 1 {
-		r.wrong(Position{Line: 1, Column: 1}, "plan", "a plan is one YAML document, this has %d", len(bodies))
+		r.wrong(Position{Line: 1, Column: 1}, "plan", "a plan must be one YAML document, this has %d", len(bodies))
 		return nil
 	}
 	return r.convert(bodies[0], "plan", 0)
 }
 
-// tooDeep returns the line in which a text is nested deeper than any plan, before a parser that calls itself sees it; else 0.
+// tooDeep returns the line in which the text is nested too deeply for a plan, or 0. It runs before
+// the recursive parser.
 func tooDeep(text []byte) int {
 	line, flow, indent, counting := 1, 0, 0, true
 	for _, c := range text {
@@ -167,7 +173,7 @@ func tooDeep(text []byte) int {
 	return 0
 }
 
-// indent returns how many spaces a line begins with.
+// indent returns the number of leading spaces of a line.
 func (r *planReader) indent(line int) int {
 	if line < 1 || line > len(r.lines) {
 		return 0
@@ -185,14 +191,14 @@ func position(n ast.Node) Position {
 func (r *planReader) convert(n ast.Node, path string, depth int) *yamlNode {
 	pos := position(n)
 	if depth > 8*maxNesting {
-		r.wrong(pos, path, "nested too deep")
+		r.wrong(pos, path, "nested too deeply")
 		return nil
 	}
 	out := &yamlNode{pos: pos, at: pos}
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		out.kind = 'm'
-		if !n.IsFlowStyle && len(n.Values) > 0 { // else it is the colon
+		if !n.IsFlowStyle && len(n.Values) > 0 { // otherwise it is the colon
 			out.pos = position(n.Values[0].Key)
 		}
 		for _, v := range n.Values {
@@ -221,20 +227,20 @@ func (r *planReader) convert(n ast.Node, path string, depth int) *yamlNode {
 	case *ast.IntegerNode, *ast.FloatNode:
 		out.kind = 'v'
 		raw, err := jsonrpc.ParseRaw([]byte(n.String()))
-		if err != nil { // a number that JSON has not, such as 0x1f
+		if err != nil { // a number that JSON does not have, such as 0x1f
 			out.kind, out.text = 's', n.String()
 			break
 		}
 		out.value = raw
 	case *ast.BoolNode:
-		out.kind, out.value = 'v', boolValue(n.Value)
+		out.kind, out.value = 'v', expr.Bool(n.Value)
 	case *ast.NullNode:
 		out.kind, out.value = 'v', jsonrpc.Raw("null")
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		r.wrong(pos, path, "anchors and aliases are not taken")
+		r.wrong(pos, path, "anchors and aliases are not supported")
 		return nil
 	default:
-		r.wrong(pos, path, "a %s is not taken here", strings.ToLower(n.Type().String()))
+		r.wrong(pos, path, "a %s is not allowed here", strings.ToLower(n.Type().String()))
 		return nil
 	}
 	return out
@@ -246,7 +252,7 @@ func (r *planReader) pair(out *yamlNode, v *ast.MappingValueNode, path string, d
 		return
 	}
 	if key.kind == 'v' {
-		key.kind, key.text = 's', string(key.value) // a case may be called 1 or true
+		key.kind, key.text = 's', string(key.value) // a case may be named 1 or true
 	}
 	if key.kind != 's' {
 		r.wrong(key.pos, path, "a key must be text")
@@ -254,7 +260,7 @@ func (r *planReader) pair(out *yamlNode, v *ast.MappingValueNode, path string, d
 	}
 	for _, k := range out.keys {
 		if k.text == key.text {
-			r.wrong(key.pos, path+"."+key.text, "stands here twice")
+			r.wrong(key.pos, path+"."+key.text, "is a duplicate")
 			return
 		}
 	}

@@ -7,15 +7,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/expr"
 )
 
-// A field reads the value of one key.
+// A field parses the value of one key.
 type field func(n *yamlNode, path string)
 
-// mapping reads a mapping with known keys.
+// mapping parses a mapping with known keys.
 func (r *planReader) mapping(n *yamlNode, path string, fields map[string]field) {
 	if n.kind != 'm' {
-		r.wrong(n.pos, or(path, "plan"), "should be a mapping with %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+		r.wrong(n.pos, or(path, "plan"), "must be a mapping with %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		return
 	}
 	for i, key := range n.keys {
@@ -25,7 +27,7 @@ func (r *planReader) mapping(n *yamlNode, path string, fields map[string]field) 
 		}
 		f, known := fields[key.text]
 		if !known {
-			r.wrong(key.pos, at, "is not known here; there are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			r.wrong(key.pos, at, "unknown member; the members are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 			continue
 		}
 		r.plan.positions[at] = n.list[i].at
@@ -45,10 +47,10 @@ func (r *planReader) text(to *string) field {
 		switch {
 		case n.kind == 's':
 			*to = n.text
-		case n.kind == 'v' && kind(n.value) != 'n':
+		case n.kind == 'v' && expr.Kind(n.value) != 'n':
 			*to = string(n.value)
 		default:
-			r.wrong(n.pos, path, "should be text")
+			r.wrong(n.pos, path, "must be a string")
 		}
 		if *to == "" {
 			r.wrong(n.pos, path, "is empty")
@@ -62,7 +64,7 @@ func (r *planReader) flag(to *bool) field {
 		case "true", "false":
 			*to = string(n.value) == "true"
 		default:
-			r.wrong(n.pos, path, "should be true or false")
+			r.wrong(n.pos, path, "must be true or false")
 		}
 	}
 }
@@ -71,7 +73,7 @@ func (r *planReader) count(to *int, most int) field {
 	return func(n *yamlNode, path string) {
 		i, err := strconv.Atoi(string(n.value))
 		if err != nil || i < 1 || i > most {
-			r.wrong(n.pos, path, "should be a number from 1 to %d", most)
+			r.wrong(n.pos, path, "must be a number from 1 to %d", most)
 			return
 		}
 		*to = i
@@ -82,7 +84,7 @@ func (r *planReader) duration(to *time.Duration) field {
 	return func(n *yamlNode, path string) {
 		d, err := time.ParseDuration(n.text)
 		if err != nil || d <= 0 {
-			r.wrong(n.pos, path, "should be a time such as 30s, 5m or 1h30m")
+			r.wrong(n.pos, path, "must be a duration such as 30s, 5m or 1h30m")
 			return
 		}
 		*to = d
@@ -92,7 +94,7 @@ func (r *planReader) duration(to *time.Duration) field {
 func (r *planReader) texts(to *[]string) field {
 	return func(n *yamlNode, path string) {
 		if n.kind != 'l' {
-			r.wrong(n.pos, path, "should be a list of texts")
+			r.wrong(n.pos, path, "must be a list of strings")
 			return
 		}
 		for i, v := range n.list {
@@ -103,7 +105,7 @@ func (r *planReader) texts(to *[]string) field {
 	}
 }
 
-// any reads any JSON value, and keeps where its texts are.
+// any parses any JSON value and records the positions of its texts.
 func (r *planReader) any(to *any) field {
 	return func(n *yamlNode, path string) { *to = r.anything(n, path) }
 }
@@ -144,7 +146,7 @@ func (r *planReader) readPlan(root *yamlNode) {
 
 func (r *planReader) inputs(n *yamlNode, path string) {
 	if n.kind != 'm' {
-		r.wrong(n.pos, path, "should be a mapping of names")
+		r.wrong(n.pos, path, "must be a mapping of names")
 		return
 	}
 	for i, key := range n.keys {
@@ -157,8 +159,9 @@ func (r *planReader) inputs(n *yamlNode, path string) {
 					in.Required, in.Default = false, r.anything(n, path)
 				},
 			})
-		} else if v.kind != 'v' || kind(v.value) != 'n' {
-			in.Required, in.Default = false, r.anything(v, at) // topic: cats
+		} else if v.kind != 'v' || expr.Kind(v.value) != 'n' {
+			// The short form, such as topic: cats.
+			in.Required, in.Default = false, r.anything(v, at)
 		}
 		r.plan.positions[at] = key.pos
 		r.plan.Input = append(r.plan.Input, in)
@@ -167,7 +170,7 @@ func (r *planReader) inputs(n *yamlNode, path string) {
 
 func (r *planReader) team(n *yamlNode, path string) {
 	if n.kind != 'm' {
-		r.wrong(n.pos, path, "should be a mapping of names")
+		r.wrong(n.pos, path, "must be a mapping of names")
 		return
 	}
 	r.plan.Team = map[string]Member{}
@@ -181,15 +184,35 @@ func (r *planReader) team(n *yamlNode, path string) {
 			"protocol": r.text(&m.Protocol),
 			"agent":    r.text(&m.Agent),
 			"env":      r.texts(&m.Env),
+			"token":    r.text(&m.Token),
+			"headers":  r.headers(&m.Headers),
 		})
+		m.from = &source{r.plan.file, r.plan.positions}
 		r.plan.Team[key.text] = m
+	}
+}
+
+func (r *planReader) headers(to *map[string]string) field {
+	return func(n *yamlNode, path string) {
+		if n.kind != 'm' {
+			r.wrong(n.pos, path, "must be a mapping of names to strings")
+			return
+		}
+		*to = map[string]string{}
+		for i, key := range n.keys {
+			at := path + "." + key.text
+			r.plan.positions[at] = n.list[i].at
+			var value string
+			r.text(&value)(n.list[i], at)
+			(*to)[key.text] = value
+		}
 	}
 }
 
 func (r *planReader) steps(to *[]Step) field {
 	return func(n *yamlNode, path string) {
 		if n.kind != 'l' {
-			r.wrong(n.pos, path, "should be a list of steps")
+			r.wrong(n.pos, path, "must be a list of steps")
 			return
 		}
 		*to = []Step{}
@@ -251,7 +274,7 @@ func (r *planReader) step(n *yamlNode, path string) (s Step) {
 func (r *planReader) cases(to *map[string][]Step) field {
 	return func(n *yamlNode, path string) {
 		if n.kind != 'm' {
-			r.wrong(n.pos, path, "should be a mapping of cases to steps")
+			r.wrong(n.pos, path, "must be a mapping of cases to steps")
 			return
 		}
 		*to = map[string][]Step{}

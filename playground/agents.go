@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/da1ed7bb/parley"
@@ -25,15 +26,15 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// maxRuns bounds the runs of agents at once.
+// maxRuns is the maximum number of concurrent agent runs.
 const maxRuns = 32
 
-// An agentLink is a way to agents, on the record, and what is to be closed behind it.
+// An agentLink is a recorded connection to agents, with the resources to close after it.
 type agentLink struct {
 	*agent.Client
 	wire *capture.Wire
 	idle func()
-	ends bool // conversations end with it: it is a program of its own
+	ends bool // conversations end with the connection: the agent is a program of its own
 }
 
 func (l *agentLink) close() {
@@ -44,7 +45,8 @@ func (l *agentLink) close() {
 	l.wire.Close(err)
 }
 
-// dialAgent opens a conversation of its own with the agents of a target: its protocol's client makes the calls.
+// dialAgent opens a separate conversation with the agents of a target. The client of the target's
+// protocol makes the calls.
 func (p *Playground) dialAgent(ctx context.Context, name string) (*agentLink, error) {
 	t, err := p.find(name, "")
 	if err != nil {
@@ -63,7 +65,7 @@ func (p *Playground) dialAgent(ctx context.Context, name string) (*agentLink, er
 	where := parley.Target{Scheme: "exec", Argv: spec.Command}
 	if len(spec.Command) == 0 {
 		if where, err = parley.ParseTarget(spec.Address); err != nil || isExec(where) {
-			return nil, badParam("/target", "%s is no address", name)
+			return nil, badParam("/target", "%s is not an address", name)
 		}
 	}
 	l.wire = p.rec.Wire(capture.WireInfo{Target: name, Carrier: where.Scheme, Title: "agents of " + name, Peer: spec.show()})
@@ -107,7 +109,7 @@ func (p *Playground) dialAgentHTTP(ctx context.Context, l *agentLink, spec *Targ
 		link := httprpc.NewClient(where.URL(), &httprpc.Options{HTTP: client, Open: acp.Open})
 		l.Client = acpagent.Client(acp.NewClient(link, nil))
 	default:
-		err = badParam("/target", "%s speaks no protocol of agents", spec.Name)
+		err = badParam("/target", "%s does not use an agent protocol", spec.Name)
 	}
 	return err
 }
@@ -141,14 +143,14 @@ func (p *Playground) dialAgentStream(ctx context.Context, l *agentLink, spec *Ta
 	case ProtocolEditor:
 		dir := spec.Dir
 		if dir == "" {
-			dir, _ = os.Getwd() // "" is "/"
+			dir, _ = os.Getwd() // if it fails, dir is "", which means "/"
 		}
 		l.Client, err = editoragent.Connect(ctx, t, &editoragent.ClientOptions{CWD: dir})
 	default:
-		err = badParam("/target", "%s speaks no protocol of agents", spec.Name)
+		err = badParam("/target", "%s does not use an agent protocol", spec.Name)
 	}
 	if err != nil {
-		_ = t.Close() // err says why
+		_ = t.Close() // err has the cause
 	}
 	return err
 }
@@ -179,16 +181,18 @@ type agentParams struct {
 	Session string       `json:"session,omitzero"`
 	Run     string       `json:"run,omitzero"`
 	Answer  *answerWords `json:"answer"`
-	Later   bool         `json:"later,omitzero"` // leave the run waiting when it asks, where its protocol can
+	// Later leaves the run waiting when it asks, if its protocol supports that.
+	Later bool `json:"later,omitzero"`
 }
 
-// answerWords are an answer as the page has it.
+// answerWords is an answer as the page sends it.
 type answerWords struct {
 	Text     string      `json:"text,omitzero"`
 	Option   string      `json:"option,omitzero"`
 	Value    jsonrpc.Raw `json:"value,omitzero"`
 	Declined bool        `json:"declined,omitzero"`
-	Later    bool        `json:"later,omitzero"` // not now: the run is left waiting, where its protocol can
+	// Later means not now: the run is left waiting, if its protocol supports that.
+	Later bool `json:"later,omitzero"`
 }
 
 func (a *answerWords) answer() *agent.Answer {
@@ -202,7 +206,7 @@ func (a *answerWords) answer() *agent.Answer {
 	return out
 }
 
-// runView is an event of a run as the page sees it.
+// runView is one event of a run as the page receives it.
 type runView struct {
 	Run      string          `json:"run"`
 	Kind     string          `json:"kind"`
@@ -211,7 +215,7 @@ type runView struct {
 	Done     float64         `json:"done,omitzero"`
 	Total    float64         `json:"total,omitzero"`
 	Question *agent.Question `json:"question,omitzero"`
-	ID       string          `json:"id,omitzero"` // the server's name of the run
+	ID       string          `json:"id,omitzero"` // the server's ID of the run
 	Session  string          `json:"session,omitzero"`
 	Message  string          `json:"message,omitzero"`
 }
@@ -220,39 +224,41 @@ type runEnd struct {
 	State    agent.State     `json:"state"`
 	Text     string          `json:"text"`
 	Output   []agent.Part    `json:"output"`
-	Run      string          `json:"run,omitzero"` // for going on: {"run", "answer"}
+	Run      string          `json:"run,omitzero"` // to continue the run: {"run", "answer"}
 	Session  string          `json:"session,omitzero"`
 	Question *agent.Question `json:"question,omitzero"`
 	Why      string          `json:"why,omitzero"`
 }
 
-// An agentRun is a run that goes on, with a page in front of it: a caller of the agent.
+// An agentRun is an active run. It is the caller of the agent and forwards its events to the page.
 type agentRun struct {
 	id     string
 	page   jsonrpc.Peer
-	ctx    context.Context // the page's: the last words of a run that was cancelled are told too
+	ctx    context.Context // the page's context: the final events of a cancelled run are sent, too
 	cancel context.CancelCauseFunc
-	later  bool // every question is left open
+	later  bool // leave every question unanswered
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	waiting chan *answerWords
 }
 
-// Tell tells the page.
+// Tell sends an event to the page.
 func (r *agentRun) Tell(_ context.Context, e agent.Event) error {
 	v := runView{Run: r.id, Kind: e.Kind, Parts: e.Parts, ID: e.ID, Session: e.Session, Message: e.Message, Question: e.Question}
-	for _, part := range e.Parts {
-		if part.IsText() {
-			v.Text += part.Text
+	var text strings.Builder
+	for i := range e.Parts {
+		if e.Parts[i].IsText() {
+			text.WriteString(e.Parts[i].Text)
 		}
 	}
+	v.Text = text.String()
 	if e.Progress != nil {
 		v.Text, v.Done, v.Total = e.Progress.Message, e.Progress.Done, e.Progress.Total
 	}
 	return r.page.Notify(r.ctx, "run", raw(v))
 }
 
-// Ask shows a question on the page and waits for the answer there.
+// Ask shows a question on the page and waits for the answer.
 func (r *agentRun) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	answer := make(chan *answerWords, 1)
 	r.mu.Lock()
@@ -280,19 +286,20 @@ func (r *agentRun) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, e
 	}
 }
 
-// answer hands an answer to the question that waits, and reports whether one does.
+// answer passes a to the waiting question and reports whether there was one.
 func (r *agentRun) answer(a *answerWords) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting == nil {
 		return false
 	}
-	r.waiting <- a // holds one, and is empty
+	r.waiting <- a // has capacity 1 and is empty
 	r.waiting = nil
 	return true
 }
 
-// agentsRun runs an agent and tells the page what it says. It ends with the run; a page that goes away ends it too.
+// agentsRun runs an agent and sends its events to the page. It returns when the run ends; it
+// cancels the run if the page disconnects.
 func (p *Playground) agentsRun(ctx context.Context, page jsonrpc.Peer, in agentParams) (runEnd, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -314,11 +321,12 @@ func (p *Playground) agentsRun(ctx context.Context, page jsonrpc.Peer, in agentP
 	going, give := context.WithCancelCause(ctx)
 	defer give(nil)
 	run := &agentRun{page: page, ctx: ctx, cancel: give, later: in.Later}
-	if err := p.addRun(run); err != nil {
+	if err := p.runs.add(run); err != nil {
 		return runEnd{}, err
 	}
-	defer p.removeRun(run.id)
-	if err := page.Notify(ctx, "run", raw(runView{Run: run.id, Kind: "begun"})); err != nil { // so that it can be cancelled before it says anything
+	defer p.runs.remove(run.id)
+	// This event allows the page to cancel the run before the first event of the agent.
+	if err := page.Notify(ctx, "run", raw(runView{Run: run.id, Kind: "begun"})); err != nil {
 		return runEnd{}, err
 	}
 	r, err := l.Run(going, request, run)
@@ -343,31 +351,42 @@ func (p *Playground) agentsRun(ctx context.Context, page jsonrpc.Peer, in agentP
 	return end, nil
 }
 
-func (p *Playground) addRun(r *agentRun) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.runs) >= maxRuns {
-		return badParam("", "%d runs go on already", maxRuns)
+// runs contains the active runs. The zero value is ready for use.
+type runs struct {
+	mu   sync.Mutex
+	byID map[string]*agentRun
+	last int // number of the newest
+}
+
+// add gives a run its ID, unless there are maxRuns.
+func (s *runs) add(r *agentRun) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID) >= maxRuns {
+		return badParam("", "%d runs are active, which is the limit", maxRuns)
 	}
-	p.runNo++
-	r.id = "r" + strconv.Itoa(p.runNo)
-	p.runs[r.id] = r
+	if s.byID == nil {
+		s.byID = make(map[string]*agentRun)
+	}
+	s.last++
+	r.id = "r" + strconv.Itoa(s.last)
+	s.byID[r.id] = r
 	return nil
 }
 
-func (p *Playground) removeRun(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.runs, id)
+func (s *runs) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, id)
 }
 
-func (p *Playground) run(id string) (*agentRun, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if r := p.runs[id]; r != nil {
+func (s *runs) find(id string) (*agentRun, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.byID[id]; r != nil {
 		return r, nil
 	}
-	return nil, badParam("/run", "there is no run %q any more", id)
+	return nil, badParam("/run", "run %q no longer exists", id)
 }
 
 type runAnswer struct {
@@ -380,12 +399,12 @@ type runAnswer struct {
 }
 
 func (p *Playground) agentsAnswer(_ context.Context, in runAnswer) (none, error) {
-	r, err := p.run(in.Run)
+	r, err := p.runs.find(in.Run)
 	if err != nil {
 		return none{}, err
 	}
 	if !r.answer(&answerWords{in.Text, in.Option, in.Value.Clone(), in.Declined, in.Later}) {
-		return none{}, badParam("/run", "the run has asked nothing")
+		return none{}, badParam("/run", "the run has no open question")
 	}
 	return none{}, nil
 }
@@ -395,7 +414,7 @@ type runName struct {
 }
 
 func (p *Playground) agentsCancel(_ context.Context, in runName) (none, error) {
-	r, err := p.run(in.Run)
+	r, err := p.runs.find(in.Run)
 	if err != nil {
 		return none{}, err
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// addMethods makes the endpoint that the page speaks to. What may take as long as a person or a server does is open.
+// addMethods adds the methods of the endpoint that the page calls. Methods that may wait for a
+// person or a server are open: they have no deadline.
 func (p *Playground) addMethods() {
 	add := func(name string, h jsonrpc.Handler, mode ...jsonrpc.Mode) { p.mux.Add(name, h, mode...) }
 	add("hello", jsonrpc.Func(p.hello))
@@ -30,6 +31,7 @@ func (p *Playground) addMethods() {
 	add("resend", jsonrpc.Func(p.apiResend), jsonrpc.Open)
 	add("cancel", jsonrpc.Func(p.apiCancel), jsonrpc.Open)
 	add("answer", jsonrpc.Func(p.apiAnswer), jsonrpc.Open)
+	add("questions/take", jsonrpc.Func(p.apiTake))
 	add("copy", jsonrpc.Func(p.apiCopy))
 	add("history/list", jsonrpc.Func(p.apiHistory))
 
@@ -41,8 +43,13 @@ func (p *Playground) addMethods() {
 	add("session/list", jsonrpc.Func(p.sessionList))
 	add("session/close", jsonrpc.Func(p.sessionClose))
 
+	add("sessions/list", jsonrpc.Func(p.sessionsList))
+	add("sessions/open", jsonrpc.Func(p.sessionsOpen))
+	add("sessions/compare", jsonrpc.Func(p.sessionsCompare))
+
 	add("config/list", jsonrpc.Func(p.configList))
 	add("config/read", jsonrpc.Func(p.configRead))
+	add("config/save", jsonrpc.Func(p.configSave))
 	add("saved/list", jsonrpc.Func(p.savedList))
 	add("saved/save", jsonrpc.Func(p.savedSave))
 	add("saved/delete", jsonrpc.Func(p.savedDelete))
@@ -76,6 +83,7 @@ type helloResult struct {
 	Keys      []string       `json:"keys"`
 	Folder    string         `json:"folder"`
 	Tap       *Tap           `json:"tap,omitzero"`
+	Sessions  storedSessions `json:"sessions"`
 }
 
 type helloLimits struct {
@@ -83,7 +91,7 @@ type helloLimits struct {
 }
 
 func (p *Playground) hello(ctx context.Context, _ none) (helloResult, error) {
-	configs, _ := p.configList(ctx, none{}) // it has no error
+	configs, _ := p.configList(ctx, none{}) // never fails
 	lessons, _ := p.lessonsList(ctx, none{})
 	logs, _ := p.sessionList(ctx, none{})
 	saved := []string{}
@@ -95,6 +103,7 @@ func (p *Playground) hello(ctx context.Context, _ none) (helloResult, error) {
 	h := helloResult{
 		Version: p.options.Version, Targets: p.targetViews(), Questions: p.questionViews(), Lessons: lessons.Lessons, Saved: saved,
 		Found: configs.Found, Logs: logs.Logs, Limits: helloLimits{maxMessage}, Keys: capture.FilterKeys, Folder: p.options.Folder, Tap: p.options.Tap,
+		Sessions: p.storedSessions(),
 	}
 	if configs.File != "" {
 		h.Config = &configs.ConfigView
@@ -121,8 +130,10 @@ type openParams struct {
 	Token     string        `json:"token,omitzero"`
 	Handshake *bool         `json:"handshake"`
 	Version   string        `json:"version,omitzero"`
-	Config    string        `json:"config,omitzero"` // of config/list or config/read
-	Name      string        `json:"name,omitzero"`   // of an entry in it
+	// ID of a configuration from config/list or config/read
+	Config string `json:"config,omitzero"`
+	Name   string `json:"name,omitzero"` // name of an entry in that configuration
+	Page   string `json:"page,omitzero"` // the tab that receives the server's questions
 }
 
 type targetResult struct {
@@ -159,9 +170,12 @@ func (p *Playground) apiOpen(ctx context.Context, in openParams) (targetResult, 
 		out.close()
 	}
 	o := openOptions{version: in.Version, silent: in.Handshake != nil && !*in.Handshake}
-	if _, err := p.openTarget(ctx, t, o); err != nil {
+	l, err := p.openTarget(ctx, t, o)
+	if err != nil {
 		return targetResult{}, err
 	}
+	l.setPage(in.Page)
+	p.changes.signal()
 	return p.view(t), nil
 }
 
@@ -181,7 +195,7 @@ func (p *Playground) apiForget(_ context.Context, in targetName) (none, error) {
 	t := p.targets[in.Target]
 	if t == nil || t.From != FromPage {
 		p.mu.Unlock()
-		return none{}, badParam("/target", "only what was added here can be forgotten")
+		return none{}, badParam("/target", "only targets that were added on the page can be removed")
 	}
 	p.mu.Unlock()
 	p.closeTarget(in.Target)
@@ -192,7 +206,7 @@ func (p *Playground) apiForget(_ context.Context, in targetName) (none, error) {
 		delete(p.targets, in.Target)
 		p.order = deleteFunc(p.order, func(name string) bool { return name == in.Target })
 	}
-	p.tellLocked()
+	p.changes.signal()
 	p.mu.Unlock()
 	if out != nil {
 		out.close()
@@ -228,13 +242,13 @@ func (p *Playground) apiSet(_ context.Context, in setParams) (targetResult, erro
 		}
 		for name, values := range header {
 			if was := t.Header[name]; len(was) > 0 && slices.Equal(values, []string{masked}) {
-				header[name] = was // the page has not seen it
+				header[name] = was // the page has only seen the masked value
 			}
 		}
 		t.Header = header
 	}
 	if in.Token != nil {
-		t.Token, out = *in.Token, t.signOutLocked() // the one that was typed counts
+		t.Token, out = *in.Token, t.signOutLocked() // the typed token replaces a sign-in
 	}
 	if in.Auto != nil {
 		t.auto = *in.Auto
@@ -245,16 +259,18 @@ func (p *Playground) apiSet(_ context.Context, in setParams) (targetResult, erro
 			t.roots = append(t.roots, r.Clone())
 		}
 	}
+	p.hideSecrets(t.Target)
 	if l := t.link; l != nil {
 		l.mu.Lock()
 		l.spec.Header, l.spec.Token = t.Header, t.Token
 		l.mu.Unlock()
 	}
-	p.tellLocked()
+	p.changes.signal()
 	return targetResult{t.viewLocked()}, nil
 }
 
-// A bytesParam is bytes as the page has them: as text, or in base64 when they are no text.
+// A bytesParam holds bytes as the page sends them: as text, or in base64 if they are not valid
+// UTF-8.
 type bytesParam struct {
 	Text   string `json:"text,omitzero"`
 	Base64 []byte `json:"base64,omitzero"`
@@ -267,7 +283,7 @@ func (b *bytesParam) bytes() []byte {
 	return []byte(b.Text)
 }
 
-// textOrBase64 is the other way round.
+// textOrBase64 is the inverse of [bytesParam]: it returns payload as text, or in base64.
 func textOrBase64(payload []byte) (text, encoded string) {
 	if utf8.Valid(payload) {
 		return string(payload), ""
@@ -275,7 +291,8 @@ func textOrBase64(payload []byte) (text, encoded string) {
 	return "", base64.StdEncoding.EncodeToString(payload)
 }
 
-// followParams say which rows the page has already, and whether it takes them in short: see short.go.
+// followParams contains the revision that the page has already, and whether it accepts short rows
+// (see short.go).
 type followParams struct {
 	Since int64  `json:"since,omitzero"`
 	Log   string `json:"log,omitzero"`
@@ -286,7 +303,7 @@ type followResult struct {
 	Next int64 `json:"next"`
 }
 
-// isExec reports whether a target would start a program.
+// isExec reports whether opening a target would start a program.
 func isExec(t parley.Target) bool {
 	return len(t.Argv) > 0 || t.Scheme == "exec" || t.Scheme == "stdio"
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/da1ed7bb/parley/playground/internal/copyas"
 )
 
 type copyParams struct {
@@ -23,7 +25,7 @@ type textResult struct {
 	Text string `json:"text"`
 }
 
-// apiCopy writes a message as something else: a command line, a program. Secrets are left out unless they are asked for.
+// apiCopy converts a message to a command line or a program. Secrets are omitted unless requested.
 func (p *Playground) apiCopy(ctx context.Context, in copyParams) (textResult, error) {
 	b := bytesParam{in.Text, in.Base64}
 	own, err := headerOf(in.Headers)
@@ -47,7 +49,7 @@ func (p *Playground) apiCopy(ctx context.Context, in copyParams) (textResult, er
 	if t == nil {
 		spec = Target{Name: s.target, Address: s.target}
 	}
-	m := copied{spec: spec, text: s.payload, secrets: in.Secrets}
+	text, headers := s.payload, [][2]string(nil)
 	var h http.Header
 	if l != nil {
 		h = l.headers(ctx, s.payload, s.header)
@@ -62,32 +64,37 @@ func (p *Playground) apiCopy(ctx context.Context, in copyParams) (textResult, er
 			if isSecretHeader(name) && !in.Secrets {
 				value = "$" + variableOf(name)
 			}
-			m.headers = append(m.headers, [2]string{name, value})
+			headers = append(headers, [2]string{name, value})
 		}
 	}
 	if l != nil && l.line && !s.asIs {
-		m.text = oneLine(m.text)
+		text = oneLine(text)
 	}
-	m.read()
+	m := copyas.New(copyTarget(&spec), text, headers, in.Secrets)
 	switch in.As {
 	case "raw":
 		if !utf8.Valid(s.payload) {
-			return textResult{}, badParam("/as", "these bytes are no text; copy them as curl, Go or Python")
+			return textResult{}, badParam("/as", "these bytes are not text; copy them as curl, Go or Python")
 		}
 		return textResult{string(s.payload)}, nil
 	case "curl":
-		return textResult{m.curl()}, nil
+		return textResult{m.Curl()}, nil
 	case "parley":
-		return textResult{m.parley()}, nil
+		return textResult{m.Parley()}, nil
 	case "go":
-		return textResult{m.golang()}, nil
+		return textResult{m.Go()}, nil
 	case "python":
-		return textResult{m.python()}, nil
+		return textResult{m.Python()}, nil
 	}
 	return textResult{}, badParam("/as", "raw, curl, parley, go or python")
 }
 
-// closedHeaders are the headers of a request to a target that is not open.
+// copyTarget returns the part of a target that a copy needs.
+func copyTarget(spec *Target) copyas.Target {
+	return copyas.Target{Address: spec.Address, Command: spec.Command, Dir: spec.Dir, Secrets: spec.Secrets, Plain: spec.protocol() == ProtocolJSONRPC}
+}
+
+// closedHeaders returns the request headers for a target that is not open.
 func closedHeaders(spec *Target, own http.Header) http.Header {
 	h := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 	if spec.Token != "" {
@@ -103,7 +110,7 @@ func closedHeaders(spec *Target, own http.Header) http.Header {
 	return h
 }
 
-// variableOf is the name of a variable of the environment that stands for a secret header.
+// variableOf returns the name of the environment variable that replaces a secret header.
 func variableOf(header string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

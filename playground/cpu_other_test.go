@@ -6,5 +6,5 @@ import "time"
 
 var began = time.Now()
 
-// spent is the time since the start, where nothing better is known.
+// spent returns the time since the start, as an approximation of the processor time.
 func spent() time.Duration { return time.Since(began) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// spent is the processor time of this process so far: what other work on the machine does not change.
+// spent returns the processor time that this process has used, independent of other processes.
 func spent() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -12,69 +12,22 @@ import (
 	"github.com/da1ed7bb/parley/acp"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/jsonrpc/openrpc"
+	"github.com/da1ed7bb/parley/jsonrpc/schema"
 	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/playground/internal/outline"
+	"github.com/da1ed7bb/parley/playground/internal/schemaview"
 )
 
-// maxPages bounds the pages of one MCP list that are asked for.
+// maxPages is the maximum number of pages requested of one MCP list.
 const maxPages = 20
-
-// A description is what a target offers, as forms and completion need it.
-type description struct {
-	Protocol  string                 `json:"protocol"`
-	Methods   []methodView           `json:"methods"`
-	Tools     []itemView             `json:"tools"`
-	Resources []itemView             `json:"resources"`
-	Templates []itemView             `json:"templates"`
-	Prompts   []itemView             `json:"prompts"`
-	Agents    []itemView             `json:"agents"`
-	Raw       map[string]jsonrpc.Raw `json:"raw"`
-	Problems  []string               `json:"problems"`
-}
-
-// A methodView is a method that can be called.
-type methodView struct {
-	Name         string        `json:"name"`
-	Title        string        `json:"title,omitzero"`
-	About        string        `json:"about,omitzero"`
-	Params       jsonrpc.Raw   `json:"params,omitzero"` // JSON Schema of the params by name; "x-order" has the names in order
-	Result       jsonrpc.Raw   `json:"result,omitzero"`
-	Examples     []exampleView `json:"examples,omitzero"`
-	Notification bool          `json:"notification,omitzero"`
-	From         string        `json:"from"` // who calls: client or server
-	Errors       []errorView   `json:"errors,omitzero"`
-}
-
-type exampleView struct {
-	Name   string      `json:"name,omitzero"`
-	Params jsonrpc.Raw `json:"params,omitzero"`
-	Result jsonrpc.Raw `json:"result,omitzero"`
-}
-
-type errorView struct {
-	Code    int64  `json:"code"`
-	Message string `json:"message"`
-}
-
-// An itemView is something that a method is used on: a tool, a prompt, an agent.
-type itemView struct {
-	Name        string      `json:"name"`
-	Title       string      `json:"title,omitzero"`
-	About       string      `json:"about,omitzero"`
-	Schema      jsonrpc.Raw `json:"schema,omitzero"`
-	Output      jsonrpc.Raw `json:"output,omitzero"`
-	Method      string      `json:"method"`
-	Template    jsonrpc.Raw `json:"template"` // params to begin with
-	URI         string      `json:"uri,omitzero"`
-	Annotations jsonrpc.Raw `json:"annotations,omitzero"`
-}
 
 type describeParams struct {
 	Target  string `json:"target"`
 	Refresh bool   `json:"refresh,omitzero"`
 }
 
-// describe asks a target what it offers. What was learned is kept as long as the connection.
-func (p *Playground) describe(ctx context.Context, in describeParams) (*description, error) {
+// describe requests what a target offers. The result is cached until the connection closes.
+func (p *Playground) describe(ctx context.Context, in describeParams) (*outline.Description, error) {
 	l, err := p.ensure(ctx, in.Target)
 	if err != nil {
 		return nil, err
@@ -82,9 +35,9 @@ func (p *Playground) describe(ctx context.Context, in describeParams) (*descript
 	if d := p.knownOf(in.Target); d != nil && !in.Refresh {
 		return d, nil
 	}
-	d := &description{
+	d := &outline.Description{
 		Protocol: l.spec.protocol(), Raw: make(map[string]jsonrpc.Raw), Problems: []string{},
-		Methods: []methodView{}, Tools: []itemView{}, Resources: []itemView{}, Templates: []itemView{}, Prompts: []itemView{}, Agents: []itemView{},
+		Methods: []outline.Method{}, Tools: []outline.Item{}, Resources: []outline.Item{}, Templates: []outline.Item{}, Prompts: []outline.Item{}, Agents: []outline.Item{},
 	}
 	switch d.Protocol {
 	case ProtocolMCP:
@@ -100,7 +53,7 @@ func (p *Playground) describe(ctx context.Context, in describeParams) (*descript
 	default:
 		l.describeJSONRPC(ctx, d)
 	}
-	d.Methods = append(d.Methods, protocolMethods[d.Protocol]...)
+	d.Methods = append(d.Methods, outline.Methods[d.Protocol]...)
 	p.mu.Lock()
 	if t := p.targets[in.Target]; t != nil && t.link == l {
 		t.known = d
@@ -109,8 +62,8 @@ func (p *Playground) describe(ctx context.Context, in describeParams) (*descript
 	return d, nil
 }
 
-// knownOf is what was learned about a target, nil for nothing.
-func (p *Playground) knownOf(name string) *description {
+// knownOf returns the cached description of a target, or nil.
+func (p *Playground) knownOf(name string) *outline.Description {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.targets[name]; t != nil {
@@ -119,36 +72,36 @@ func (p *Playground) knownOf(name string) *description {
 	return nil
 }
 
-// problem notes what could not be found out.
-func (d *description) problem(method string, err error) {
+// addProblem records a part of the description that could not be fetched.
+func addProblem(d *outline.Description, method string, err error) {
 	d.Problems = append(d.Problems, method+": "+sentence(err))
 }
 
-func (l *link) describeJSONRPC(ctx context.Context, d *description) {
+func (l *link) describeJSONRPC(ctx context.Context, d *outline.Description) {
 	result, err := l.call(ctx, openrpc.MethodDiscover, nil)
 	if errors.Is(err, jsonrpc.ErrMethodNotFound) {
-		d.Problems = append(d.Problems, "It does not describe itself: it has no rpc.discover.")
+		d.Problems = append(d.Problems, "The server does not list its methods: it has no rpc.discover.")
 		return
 	}
 	if err != nil {
-		d.problem(openrpc.MethodDiscover, err)
+		addProblem(d, openrpc.MethodDiscover, err)
 		return
 	}
 	d.Raw[openrpc.MethodDiscover] = result
 	doc, err := openrpc.Parse(result)
 	if err != nil {
-		d.problem(openrpc.MethodDiscover, err)
+		addProblem(d, openrpc.MethodDiscover, err)
 		return
 	}
 	for i := range doc.Methods {
 		m := &doc.Methods[i]
 		params := doc.Params(m)
-		v := methodView{Name: m.Name, Title: m.Summary, About: m.Description, From: "client", Notification: m.Result == nil, Params: paramsSchema(doc, m, params)}
+		v := outline.Method{Name: m.Name, Title: m.Summary, About: m.Description, From: "client", Notification: m.Result == nil, Params: paramsSchema(doc, m, params)}
 		if r, ok := doc.Result(m); ok {
 			v.Result = r.Schema
 		}
 		for _, e := range m.Errors {
-			v.Errors = append(v.Errors, errorView{e.Code, e.Message})
+			v.Errors = append(v.Errors, outline.Error{Code: e.Code, Message: e.Message})
 		}
 		for _, x := range m.Examples {
 			v.Examples = append(v.Examples, exampleOfPair(m, params, &x))
@@ -157,45 +110,46 @@ func (l *link) describeJSONRPC(ctx context.Context, d *description) {
 	}
 }
 
-// paramsSchema is the schema of params by name, with their order for who gives them by position.
+// paramsSchema returns the schema of params by name, with their order for positional params.
 func paramsSchema(doc *openrpc.Document, m *openrpc.Method, params []openrpc.ContentDescriptor) jsonrpc.Raw {
 	properties := make(map[string]jsonrpc.Raw)
 	order, required := []string{}, []string{}
-	refers := false
+	var texts []byte
 	for _, c := range params {
-		refers = refers || strings.Contains(string(c.Schema), `"#/components/schemas/`)
+		texts = append(texts, c.Schema...)
 		properties[c.Name] = describedSchema(c)
 		order = append(order, c.Name)
 		if c.Required {
 			required = append(required, c.Name)
 		}
 	}
-	schema := map[string]any{"type": "object", "properties": properties, "x-order": order}
+	made := map[string]any{"type": "object", "properties": properties, "x-order": order}
 	if len(required) > 0 {
-		schema["required"] = required
+		made["required"] = required
 	}
 	more := func(x openrpc.ExamplePairing) bool { return len(x.Params) > len(params) }
 	if n := len(params); n > 0 && (string(params[n-1].Extra[openrpc.Variadic]) == "true" || slices.ContainsFunc(m.Examples, more)) {
-		schema["x-variadic"] = true // the last takes all values that follow
+		made["x-variadic"] = true // the last parameter takes all remaining values
 	}
 	if m.ParamStructure != "" {
-		schema["x-structure"] = m.ParamStructure
+		made["x-structure"] = m.ParamStructure
 	}
-	if refers && doc.Components != nil {
-		schema["components"] = map[string]any{"schemas": doc.Components.Schemas} // where its references lead
+	if doc.Components != nil {
+		if named := schema.Referenced(texts, "#/components/schemas/", doc.Components.Schemas); len(named) > 0 {
+			made["components"] = map[string]any{"schemas": named}
+		}
 	}
-	return raw(schema)
+	return raw(made)
 }
 
-// describedSchema is the schema of a parameter, which says what the parameter is for if nobody else does.
+// describedSchema returns the schema of a parameter. It adds the parameter's description if the
+// schema has none.
 func describedSchema(c openrpc.ContentDescriptor) jsonrpc.Raw {
 	schema, about := c.Schema, orDefault(c.Description, c.Summary)
 	if len(schema) == 0 {
 		schema = jsonrpc.Raw(`{}`)
 	}
-	described := about == "" || kindOf(schema) != "object"
-	members1(schema, "description", func(jsonrpc.Raw) { described = true })
-	if described {
+	if about == "" || schemaview.KindOf(schema) != "object" || schemaview.LastMember(schema, "description") != nil {
 		return schema
 	}
 	rest := strings.TrimLeft(string(schema[1:]), " \t\r\n")
@@ -205,8 +159,8 @@ func describedSchema(c openrpc.ContentDescriptor) jsonrpc.Raw {
 	return jsonrpc.Raw(`{"description":` + string(raw(about)) + rest)
 }
 
-func exampleOfPair(m *openrpc.Method, params []openrpc.ContentDescriptor, x *openrpc.ExamplePairing) exampleView {
-	v := exampleView{Name: x.Name}
+func exampleOfPair(m *openrpc.Method, params []openrpc.ContentDescriptor, x *openrpc.ExamplePairing) outline.Example {
+	v := outline.Example{Name: x.Name}
 	if x.Result != nil {
 		v.Result = x.Result.Value
 	}
@@ -229,7 +183,7 @@ func exampleOfPair(m *openrpc.Method, params []openrpc.ContentDescriptor, x *ope
 	return v
 }
 
-// listed is one page of any list of MCP.
+// listed is one page of any MCP list.
 type listed struct {
 	Tools             []listedItem `json:"tools"`
 	Resources         []listedItem `json:"resources"`
@@ -254,7 +208,7 @@ type listedItem struct {
 	} `json:"arguments"`
 }
 
-func (l *link) describeMCP(ctx context.Context, d *description) {
+func (l *link) describeMCP(ctx context.Context, d *outline.Description) {
 	var hello struct {
 		Capabilities struct {
 			Tools     jsonrpc.Raw `json:"tools"`
@@ -263,7 +217,7 @@ func (l *link) describeMCP(ctx context.Context, d *description) {
 		} `json:"capabilities"`
 	}
 	l.mu.Lock()
-	_ = decodeLoosely(l.hello, &hello) // one that says nothing is asked for nothing
+	_ = decodeLoosely(l.hello, &hello) // a server that declares nothing gets no requests
 	d.Raw["initialize"] = l.hello
 	meta := jsonrpc.Raw(nil)
 	if mcp.ParseVersion(l.version).Modern() {
@@ -290,7 +244,7 @@ func (l *link) describeMCP(ctx context.Context, d *description) {
 			}
 			result, err := l.call(ctx, method, sentParams)
 			if err != nil {
-				d.problem(method, err)
+				addProblem(d, method, err)
 				return
 			}
 			if cursor == "" {
@@ -298,7 +252,7 @@ func (l *link) describeMCP(ctx context.Context, d *description) {
 			}
 			var page listed
 			if err := decodeLoosely(result, &page); err != nil {
-				d.problem(method, err)
+				addProblem(d, method, err)
 				return
 			}
 			take(&page)
@@ -306,7 +260,7 @@ func (l *link) describeMCP(ctx context.Context, d *description) {
 				return
 			}
 		}
-		d.Problems = append(d.Problems, method+": there are more pages than are shown.")
+		d.Problems = append(d.Problems, method+": not all pages are shown.")
 	}
 	with := func(template map[string]any) jsonrpc.Raw {
 		if meta != nil {
@@ -317,19 +271,19 @@ func (l *link) describeMCP(ctx context.Context, d *description) {
 	has := hello.Capabilities
 	list(mcp.MethodToolsList, has.Tools, func(page *listed) {
 		for _, t := range page.Tools {
-			d.Tools = append(d.Tools, itemView{Name: t.Name, Title: t.Title, About: t.Description, Schema: t.InputSchema, Output: t.OutputSchema, Annotations: t.Annotations,
-				Method: mcp.MethodToolsCall, Template: with(map[string]any{"name": t.Name, "arguments": exampleOf(t.InputSchema)})})
+			d.Tools = append(d.Tools, outline.Item{Name: t.Name, Title: t.Title, About: t.Description, Schema: t.InputSchema, Output: t.OutputSchema, Annotations: t.Annotations,
+				Method: mcp.MethodToolsCall, Template: with(map[string]any{"name": t.Name, "arguments": schemaview.Example(t.InputSchema)})})
 		}
 	})
 	list(mcp.MethodResourcesList, has.Resources, func(page *listed) {
 		for _, r := range page.Resources {
-			d.Resources = append(d.Resources, itemView{Name: r.Name, Title: r.Title, About: r.Description, URI: r.URI, Annotations: r.Annotations,
+			d.Resources = append(d.Resources, outline.Item{Name: r.Name, Title: r.Title, About: r.Description, URI: r.URI, Annotations: r.Annotations,
 				Method: mcp.MethodResourcesRead, Template: with(map[string]any{"uri": r.URI})})
 		}
 	})
 	list(mcp.MethodResourceTemplatesList, has.Resources, func(page *listed) {
 		for _, r := range page.ResourceTemplates {
-			d.Templates = append(d.Templates, itemView{Name: r.Name, Title: r.Title, About: r.Description, URI: r.URITemplate, Annotations: r.Annotations,
+			d.Templates = append(d.Templates, outline.Item{Name: r.Name, Title: r.Title, About: r.Description, URI: r.URITemplate, Annotations: r.Annotations,
 				Method: mcp.MethodResourcesRead, Template: with(map[string]any{"uri": r.URITemplate})})
 		}
 	})
@@ -343,17 +297,17 @@ func (l *link) describeMCP(ctx context.Context, d *description) {
 					given[a.Name] = ""
 				}
 			}
-			d.Prompts = append(d.Prompts, itemView{Name: r.Name, Title: r.Title, About: r.Description,
+			d.Prompts = append(d.Prompts, outline.Item{Name: r.Name, Title: r.Title, About: r.Description,
 				Schema: raw(map[string]any{"type": "object", "properties": properties, "required": required}),
 				Method: mcp.MethodPromptsGet, Template: with(map[string]any{"name": r.Name, "arguments": given})})
 		}
 	})
 }
 
-func (l *link) describeACP(ctx context.Context, d *description) {
+func (l *link) describeACP(ctx context.Context, d *outline.Description) {
 	result, err := l.call(ctx, acp.MethodAgentsList, jsonrpc.Raw(`{}`))
 	if err != nil {
-		d.problem(acp.MethodAgentsList, err)
+		addProblem(d, acp.MethodAgentsList, err)
 		return
 	}
 	d.Raw[acp.MethodAgentsList] = result
@@ -364,17 +318,17 @@ func (l *link) describeACP(ctx context.Context, d *description) {
 		} `json:"agents"`
 	}
 	if err := decodeLoosely(result, &in); err != nil {
-		d.problem(acp.MethodAgentsList, err)
+		addProblem(d, acp.MethodAgentsList, err)
 	}
 	for _, a := range in.Agents {
-		d.Agents = append(d.Agents, itemView{Name: a.Name, About: a.Description, Method: acp.MethodRunsCreate, Template: raw(map[string]any{
+		d.Agents = append(d.Agents, outline.Item{Name: a.Name, About: a.Description, Method: acp.MethodRunsCreate, Template: raw(map[string]any{
 			"agent_name": a.Name, "mode": "stream",
 			"input": jsonrpc.Raw(`[{"role":"user","parts":[{"content_type":"text/plain","content":""}]}]`),
 		})})
 	}
 }
 
-func (l *link) describeA2A(ctx context.Context, d *description) {
+func (l *link) describeA2A(ctx context.Context, d *outline.Description) {
 	var text jsonrpc.Raw
 	var err error
 	if h, ok := l.way.(*post); ok {
@@ -383,31 +337,31 @@ func (l *link) describeA2A(ctx context.Context, d *description) {
 		text, err = l.call(ctx, a2a.MethodCard, nil)
 	}
 	if err != nil {
-		d.problem("agent card", err)
+		addProblem(d, "agent card", err)
 		return
 	}
 	if text, err = jsonrpc.ParseRaw(text); err != nil {
-		d.problem("agent card", err)
+		addProblem(d, "agent card", err)
 		return
 	}
 	d.Raw["card"] = text
 	card, err := a2a.ParseCard(text)
 	if err != nil {
-		d.problem("agent card", err)
+		addProblem(d, "agent card", err)
 		return
 	}
 	l.mu.Lock()
 	l.peer = &peerView{Name: card.Name, Version: card.Version}
 	l.mu.Unlock()
-	d.Agents = append(d.Agents, itemView{Name: card.Name, About: card.Description, Method: a2a.MethodStreamSend, Template: messageTemplate})
+	d.Agents = append(d.Agents, outline.Item{Name: card.Name, About: card.Description, Method: a2a.MethodStreamSend, Template: messageTemplate})
 	for _, s := range card.Skills {
-		d.Agents = append(d.Agents, itemView{Name: s.ID, Title: s.Name, About: s.Description, Method: a2a.MethodStreamSend, Template: messageTemplate})
+		d.Agents = append(d.Agents, outline.Item{Name: s.ID, Title: s.Name, About: s.Description, Method: a2a.MethodStreamSend, Template: messageTemplate})
 	}
 }
 
 var messageTemplate = jsonrpc.Raw(`{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":""}]}}`)
 
-// card fetches the card of an A2A agent: beside its endpoint, then at the root of its host.
+// card fetches the card of an A2A agent: first next to its endpoint, then at the root of its host.
 func (h *post) card(ctx context.Context, l *link) (jsonrpc.Raw, error) {
 	u, err := url.Parse(h.url)
 	if err != nil {

@@ -1,14 +1,17 @@
-// Package playground is the page on which anything can be sent to any server, and everything on the wire is seen.
+// Package playground is a web page that sends any message to any server and shows all traffic.
 //
-// A [Playground] is an http.Handler: it serves the page, which is embedded, and a JSON-RPC endpoint that the page speaks to. Behind
-// it stand the targets: servers at an address, and programs that are started when they are needed. What is sent goes out byte for
-// byte as it was written, below every protocol's client, and is recorded with all that comes back by package capture. What a
-// server asks is held for a person to answer.
+// A [Playground] is an http.Handler. It serves the page, which is embedded, and the JSON-RPC
+// endpoint that the page calls. The targets are servers at an address, and programs that are
+// started on demand. Messages are sent byte for byte as written, below every protocol's client.
+// Package capture records them and all that is received. Requests from a server wait for a person
+// to answer.
 //
-//	p, err := playground.New(&playground.Options{Targets: []playground.Target{{Name: "@demo", Address: "http://127.0.0.1:3000/rpc"}}})
+//	demo := playground.Target{Name: "@demo", Address: "http://127.0.0.1:3000/rpc"}
+//	p, err := playground.New(&playground.Options{Targets: []playground.Target{demo}})
 //	defer p.Close()
 //	server := &http.Server{Handler: p}
 //
-// The page can do much, so it is closed to everybody else: every request has the Host of this machine and no foreign Origin, every
-// call a token of 256 bits that is made at the start. It starts programs of the list that it was given and no others.
+// Because the page can start programs, its access is restricted: every request must have the Host
+// of this machine and no foreign Origin, and every call needs a token of 256 bits that is created
+// at the start. It starts only the programs of the list that it was given.
 package playground

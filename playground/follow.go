@@ -13,11 +13,11 @@ import (
 
 const (
 	pageRows = 1000                  // rows in one notification
-	breath   = 50 * time.Millisecond // how long changes other than rows may gather
+	breath   = 50 * time.Millisecond // how long changes other than rows are collected
 )
 
-// follow tells the page what is new: rows of the wire, targets, questions, lessons. It ends with the request, or with the
-// recording.
+// follow sends the page what is new: rows of the traffic, targets, questions, lessons. It returns
+// when the request or the recording ends.
 func (p *Playground) follow(ctx context.Context, page jsonrpc.Peer, in followParams) (followResult, error) {
 	log, err := p.log(in.Log)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *Playground) follow(ctx context.Context, page jsonrpc.Peer, in followPar
 	cancel()
 	<-done
 	if p.ctx.Err() != nil || open.Err() != nil {
-		err = nil // the program ends, or the page has gone
+		err = nil // the program is exiting, or the page has disconnected
 	}
 	return followResult{next}, err
 }
@@ -70,10 +70,10 @@ func (p *Playground) followRows(ctx context.Context, page jsonrpc.Peer, log *cap
 	}
 }
 
-// rowsMessage is the params of "rows".
+// rowsMessage returns the params of "rows".
 func rowsMessage(log *capture.Log, name string, page *capture.Page, short bool) jsonrpc.Raw {
 	dst := append(make([]byte, 0, 256+320*len(page.Rows)), `{"log":`...)
-	dst = strconv.AppendQuote(dst, name) // a name of ours
+	dst = strconv.AppendQuote(dst, name) // name is generated, and needs no JSON escapes
 	if short && len(page.Rows) > 0 {
 		dst = appendShort(dst, page.Rows)
 	} else {
@@ -98,30 +98,36 @@ func appendRows(dst []byte, rows []capture.Row) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst, _ = rows[i].AppendJSON(dst) // it has no error
+		dst, _ = rows[i].AppendJSON(dst) // never fails
 	}
 	return append(dst, ']')
 }
 
-// followState tells what changes beside the wire: each list whole, when it is another than before.
+// followState sends the changes other than rows: each list as a whole, when it differs from the
+// last one sent.
 func (p *Playground) followState(ctx context.Context, page jsonrpc.Peer) {
-	said := make(map[string][]byte)
+	last := make(map[string][]byte)
+	var look <-chan time.Time // at the folder of sessions, which does not report its changes
+	if p.folder.dir != "" {
+		tick := time.NewTicker(folderTime)
+		defer tick.Stop()
+		look = tick.C
+	}
 	for {
-		p.mu.Lock()
-		changed := p.changed
-		p.mu.Unlock()
+		changed := p.changes.next()
 		for _, m := range p.state() {
 			text := raw(m.params)
-			if bytes.Equal(said[m.method], text) {
+			if bytes.Equal(last[m.method], text) {
 				continue
 			}
-			said[m.method] = text
+			last[m.method] = text
 			if page.Notify(ctx, m.method, text) != nil {
 				return
 			}
 		}
 		select {
 		case <-changed:
+		case <-look:
 		case <-ctx.Done():
 			return
 		}
@@ -143,13 +149,13 @@ func (p *Playground) state() []message {
 		{"targets", targetsResult{p.targetViews()}},
 		{"questions", map[string][]questionView{"questions": p.questionViews()}},
 	}
+	if p.folder.dir != "" {
+		list = append(list, message{"sessions", p.storedSessions()})
+	}
 	if progress, ok := p.progress(); ok {
 		list = append(list, message{"lesson", progress})
 	}
-	p.mu.Lock()
-	file := p.file
-	p.mu.Unlock()
-	if file != nil {
+	if file := p.configs.started(); file != nil {
 		list = append(list, message{"config", file})
 	}
 	return list

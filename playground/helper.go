@@ -4,11 +4,10 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/secret"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -25,7 +24,7 @@ func deleteFunc[T any](list []T, f func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), f)
 }
 
-// decodeLoosely reads what others wrote: members that we do not know are no mistake.
+// decodeLoosely decodes JSON from other programs and ignores unknown members.
 func decodeLoosely(raw []byte, v any) error {
 	if len(raw) == 0 {
 		return nil
@@ -33,22 +32,14 @@ func decodeLoosely(raw []byte, v any) error {
 	return json.Unmarshal(raw, v, json.RejectUnknownMembers(false))
 }
 
-// raw is the JSON text of a value of ours.
+// raw encodes one of this package's values as JSON.
 func raw(v any) jsonrpc.Raw {
 	text, err := jsonrpc.AppendValue(nil, v)
 	if err != nil {
-		return jsonrpc.Raw("null") // our own types can be written
+		return jsonrpc.Raw("null") // the types of this package can be encoded
 	}
 	return text
 }
 
-// isSecretHeader reports whether the value of a header is for the server alone.
-func isSecretHeader(name string) bool {
-	name = strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
-	for _, key := range capture.DefaultKeys {
-		if tail, any := strings.CutPrefix(key, "*"); any && strings.HasSuffix(name, tail) || name == key {
-			return true
-		}
-	}
-	return strings.Contains(name, "token") || strings.Contains(name, "key")
-}
+// isSecretHeader reports whether the value of a header is secret.
+func isSecretHeader(name string) bool { return secret.Header(name) }

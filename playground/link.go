@@ -12,34 +12,36 @@ import (
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/stdio"
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// openTime bounds the time until a carrier is there, and each step of a handshake.
+// openTime limits the time to connect to a target, and each step of a handshake.
 const openTime = 10 * time.Second
 
-// errReplaced is why a connection ends that was opened anew.
-var errReplaced = errors.New("opened anew")
+// errReplaced is the reason for closing a connection that was reopened.
+var errReplaced = errors.New("reopened")
 
-// A way carries payloads as they are. Sending may be asked for from many goroutines.
+// A way transports payloads unchanged. Its send is safe for concurrent use.
 type way interface {
-	// send records a payload and writes it. It returns the number it was recorded under; over HTTP, which exchange it is too.
+	// send records a payload and writes it. It returns its number in the recording and, over HTTP,
+	// that of its exchange.
 	send(ctx context.Context, l *link, o outgoing) (sentRef, error)
 
-	// close ends it and waits for whatever it has started.
+	// close closes the connection and waits for everything that it started.
 	close()
 }
 
-// An outgoing is what is to be sent.
+// An outgoing is a payload to send.
 type outgoing struct {
 	payload []byte
-	header  http.Header // beside those of the target; a nil value leaves one out
-	asIs    bool        // newlines stay where they cut the message
+	header  http.Header // in addition to the target's headers; a nil value removes one
+	asIs    bool        // newlines are sent even where they split the message
 }
 
-// A sentRef is where something that was sent is in the recording.
+// A sentRef is the position of a sent payload in the recording.
 type sentRef struct {
 	seq  int64
 	http int64
@@ -49,39 +51,55 @@ func (r sentRef) String() string { return capture.Ref{Seq: r.seq}.String() }
 
 // A link is one open connection to a target.
 type link struct {
-	p       *Playground
-	name    string // of the target
-	spec    Target // when it was opened
-	wire    *capture.Wire
-	carrier string
-	framing string
-	line    bool // newlines divide messages
-	way     way
+	p         *Playground
+	name      string // name of the target
+	spec      Target // as it was when the connection was opened
+	wire      *capture.Wire
+	transport string
+	framing   string
+	line      bool // newlines separate messages
+	way       way
 
 	over  sync.Once
-	done  chan struct{} // closed when the connection is over
+	done  chan struct{} // closed when the connection is closed
 	tasks sync.WaitGroup
-	busy  chan struct{} // room for answers that are given without asking anybody
+	busy  chan struct{} // limits automatic responses
 
-	mu      sync.Mutex // guards what is below
-	next    int64      // the next id of ours
+	mu      sync.Mutex // guards the fields below
+	page    string     // the tab that was last to send something
+	next    int64      // the next ID for our own requests
 	waits   map[string]chan reply
 	session string
 	version string
 	peer    *peerView
 	hello   jsonrpc.Raw // the result of the handshake
+	trial   *trial      // the call of a suite that runs, or nil
 }
 
-// A reply is what became of a call of ours.
+// setPage records the tab that sends something.
+func (l *link) setPage(page string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.page = page
+}
+
+// lastPage returns the tab that was last to send something.
+func (l *link) lastPage() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.page
+}
+
+// A reply is the result of one of our own calls.
 type reply struct {
 	result jsonrpc.Raw
 	fault  *jsonrpc.Error
 	err    error
 }
 
-// dial opens the carrier of a target. Nothing is said yet.
+// dial opens the transport of a target. It sends no message.
 func (p *Playground) dial(ctx context.Context, spec Target) (*link, error) {
-	ctx, cancel := context.WithTimeout(ctx, openTime)
+	ctx, cancel := context.WithTimeout(ctx, p.openLimit())
 	defer cancel()
 	l := &link{p: p, name: spec.Name, spec: spec, done: make(chan struct{}), busy: make(chan struct{}, 16), next: 1, waits: make(map[string]chan reply)}
 	if len(spec.Command) > 0 {
@@ -92,11 +110,11 @@ func (p *Playground) dial(ctx context.Context, spec Target) (*link, error) {
 		return nil, unavailable("%v", err)
 	}
 	if isExec(where) {
-		return nil, unavailable("%s is no address", spec.Address)
+		return nil, unavailable("%s is not an address", spec.Address)
 	}
 	switch where.Scheme {
 	case "http", "https":
-		l.carrier = "http"
+		l.transport = "http"
 		l.open()
 		l.way = newPost(l, where)
 		return l, nil
@@ -109,7 +127,7 @@ func (p *Playground) dial(ctx context.Context, spec Target) (*link, error) {
 	if err != nil {
 		return nil, unavailable("%s: %s", spec.show(), reason(err))
 	}
-	l.carrier, _, _ = strings.Cut(where.Scheme, "+")
+	l.transport, _, _ = strings.Cut(where.Scheme, "+")
 	if where.Scheme == "tcp" || where.Scheme == "tls" || where.Scheme == "unix" {
 		l.frame(where.Framing)
 	}
@@ -124,9 +142,9 @@ func (p *Playground) dial(ctx context.Context, spec Target) (*link, error) {
 	return l, nil
 }
 
-// open begins the recording of the connection.
+// open starts recording the connection.
 func (l *link) open() {
-	l.wire = l.p.rec.Wire(capture.WireInfo{Target: l.name, Carrier: l.carrier, Title: l.spec.Title, Peer: l.spec.show()})
+	l.wire = l.p.rec.Wire(capture.WireInfo{Target: l.name, Carrier: l.transport, Title: l.spec.Title, Peer: l.spec.show()})
 }
 
 func (l *link) frame(f stream.Framer) {
@@ -138,7 +156,7 @@ func (l *link) frame(f stream.Framer) {
 
 // start runs the program of a target.
 func (l *link) start(ctx context.Context) error {
-	l.carrier = "stdio"
+	l.transport = "stdio"
 	l.frame(l.spec.Framing)
 	l.open()
 	child, err := stdio.Start(ctx, l.spec.Command, &stdio.Options{
@@ -150,8 +168,8 @@ func (l *link) start(ctx context.Context) error {
 	})
 	if err != nil {
 		l.wire.Close(err)
-		l.p.options.Log(fmt.Sprintf("%s does not start: %v", l.name, err))
-		return unavailable("%s does not start: %v", l.name, err)
+		l.p.options.Log(fmt.Sprintf("cannot start %s: %v", l.name, err))
+		return unavailable("cannot start %s: %v", l.name, err)
 	}
 	l.p.options.Log(fmt.Sprintf("%s started (pid %d): %s", l.name, child.PID(), l.spec.show()))
 	l.tasks.Go(func() {
@@ -162,28 +180,29 @@ func (l *link) start(ctx context.Context) error {
 	return nil
 }
 
-// run begins to read from a carrier on which both sides speak.
+// run starts reading from a bidirectional transport.
 func (l *link) run(t jsonrpc.Transport) {
 	d := &duplex{t: t, turn: make(chan struct{}, 1)}
 	l.way = d
 	l.tasks.Go(func() { d.read(l) })
 }
 
-// reason is an error without what everybody knows.
+// reason returns the text of an error without redundant parts.
 func reason(err error) string {
 	text := err.Error()
 	for _, known := range []string{"connection refused", "no such host", "no such file or directory", "deadline exceeded"} {
 		if strings.Contains(text, known) {
 			return map[string]string{
-				"connection refused": "nobody listens there (connection refused)", "no such host": "there is no such host",
-				"no such file or directory": "there is no such socket", "deadline exceeded": "no answer in time",
+				"connection refused": "no server is listening there (connection refused)", "no such host": "host not found",
+				"no such file or directory": "socket not found", "deadline exceeded": "no response in time",
 			}[known]
 		}
 	}
 	return text
 }
 
-// end says once why the connection is over, and lets go of everybody who waits. It does not wait.
+// end closes the connection with a reason and unblocks every waiting call. Only the first call has
+// an effect. It does not wait.
 func (l *link) end(why error) {
 	l.over.Do(func() {
 		close(l.done)
@@ -199,16 +218,17 @@ func (l *link) end(why error) {
 	})
 }
 
-// close ends the connection and waits for all that belongs to it. Not for its own tasks.
+// close closes the connection and waits for everything that belongs to it. Its own tasks must not
+// call it.
 func (l *link) close() {
 	l.end(nil)
 	if l.way != nil {
 		l.way.close()
 	}
-	l.tasks.Wait()
+	grace.Wait(&l.tasks, grace.Time)
 }
 
-// lost takes a link out of its target, if it is still there.
+// lost removes a link from its target, if it is still the current one.
 func (p *Playground) lost(l *link, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,11 +240,11 @@ func (p *Playground) lost(l *link, why error) {
 			t.state, t.why = stateLost, why.Error()
 		}
 	}
-	p.questions = deleteFunc(p.questions, func(q *question) bool { return q.link == l })
-	p.tellLocked()
+	p.questions.remove(l, func(*question) bool { return true })
+	p.changes.signal()
 }
 
-// send sends bytes as they are.
+// send sends bytes unchanged.
 func (l *link) send(ctx context.Context, o outgoing) (sentRef, error) {
 	select {
 	case <-l.done:
@@ -239,12 +259,12 @@ func (l *link) send(ctx context.Context, o outgoing) (sentRef, error) {
 	return ref, nil
 }
 
-// after looks at what was sent: ids that are taken, and questions that are answered.
+// after examines what was sent: which IDs are in use, and which questions are answered.
 func (l *link) after(payload []byte) {
 	var answered []string
 	l.mu.Lock()
 	before := l.next
-	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // what is no message has neither
+	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // invalid messages contain neither
 		switch {
 		case !m.Request:
 			answered = append(answered, m.ID.String())
@@ -260,15 +280,17 @@ func (l *link) after(payload []byte) {
 		l.p.answered(l, answered)
 	}
 	if moved {
-		l.p.tell()
+		l.p.changes.signal()
 	}
 }
 
-// receive looks at what has come: answers to calls of ours, and questions.
+// receive examines what was received: responses to our own calls, and questions.
 func (l *link) receive(payload []byte, seq int64) {
+	l.collect(seq, payload)
 	batch := bytes.HasPrefix(bytes.TrimLeft(payload, " \t\r\n"), []byte("["))
 	member := 0
-	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // junk is on the wire for all to see
+	// Invalid input is shown in the recorded traffic.
+	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) {
 		ref := capture.Ref{Seq: seq}
 		if batch {
 			member++
@@ -286,7 +308,7 @@ func (l *link) receive(payload []byte, seq int64) {
 	})
 }
 
-// deliver hands a response to the call of ours that waits for it.
+// deliver passes a response to the waiting call of ours.
 func (l *link) deliver(m *jsonrpc.Message) {
 	l.mu.Lock()
 	w := l.waits[m.ID.String()]
@@ -302,10 +324,10 @@ func (l *link) deliver(m *jsonrpc.Message) {
 			r.fault, r.err = &jsonrpc.Error{Code: e.Code, Message: strings.Clone(e.Message), Data: e.Data.Clone()}, nil
 		}
 	}
-	w <- r // room for one
+	w <- r // has capacity 1
 }
 
-// fail ends a call of ours without a response.
+// fail completes one of our own calls without a response.
 func (l *link) fail(id string, err error) {
 	l.mu.Lock()
 	w := l.waits[id]
@@ -316,9 +338,10 @@ func (l *link) fail(id string, err error) {
 	}
 }
 
-// call asks the server something in our own name, by the same way as everything else, and waits for the answer.
+// call sends a request of our own over the same connection as everything else, and waits for the
+// response.
 func (l *link) call(ctx context.Context, method string, params any) (jsonrpc.Raw, error) {
-	ctx, cancel := context.WithTimeout(ctx, openTime)
+	ctx, cancel := context.WithTimeout(ctx, l.p.openLimit())
 	defer cancel()
 	w := make(chan reply, 1)
 	l.mu.Lock()
@@ -346,11 +369,11 @@ func (l *link) call(ctx context.Context, method string, params any) (jsonrpc.Raw
 		}
 		return r.result, r.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: no answer to %s in %v", l.name, method, openTime)
+		return nil, fmt.Errorf("%s: no response to %s in %v", l.name, method, l.p.openLimit())
 	}
 }
 
-// notify tells the server something in our own name.
+// notify sends a notification of our own to the server.
 func (l *link) notify(ctx context.Context, method string, params any) error {
 	payload, err := jsonrpc.AppendNotification(nil, jsonrpc.Version2, method, params)
 	if err != nil {
@@ -360,10 +383,10 @@ func (l *link) notify(ctx context.Context, method string, params any) error {
 	return err
 }
 
-// A duplex is a way on which both sides speak.
+// A duplex is a bidirectional way: both sides send messages.
 type duplex struct {
 	t    jsonrpc.Transport
-	turn chan struct{} // holds a value while somebody writes
+	turn chan struct{} // holds a value while a writer is active
 }
 
 func (d *duplex) send(ctx context.Context, l *link, o outgoing) (sentRef, error) {
@@ -384,7 +407,8 @@ func (d *duplex) send(ctx context.Context, l *link, o outgoing) (sentRef, error)
 	var b jsonrpc.Burst
 	var ref sentRef
 	for _, piece := range pieces {
-		seq := l.wire.Payload(capture.Out, piece) // before it is written: its answer must not come first
+		// The payload is recorded before the write, so that its response is not recorded first.
+		seq := l.wire.Payload(capture.Out, piece)
 		if ref.seq == 0 {
 			ref.seq = seq
 		}
@@ -397,7 +421,8 @@ func (d *duplex) send(ctx context.Context, l *link, o outgoing) (sentRef, error)
 	return ref, nil
 }
 
-// oneLine is payload with blanks for line ends, which would cut it: they are white space in JSON.
+// oneLine replaces line ends in payload, which would split it, by blanks. Both are white space in
+// JSON.
 func oneLine(payload []byte) []byte {
 	if bytes.IndexByte(payload, '\n') < 0 {
 		return payload
@@ -414,22 +439,22 @@ func (d *duplex) read(l *link) {
 		}
 		if err != nil {
 			l.end(fmt.Errorf("%s closed the connection: %s", l.name, ending(err)))
-			_ = d.t.Close() // err says why it ended
+			_ = d.t.Close() // err has the cause
 			return
 		}
 		l.receive(payload, l.wire.Payload(capture.In, payload))
 	}
 }
 
-// ending is why a carrier ended, for people.
+// ending returns the reason why a transport closed, as text for people.
 func ending(err error) string {
 	if e, ok := errors.AsType[*stdio.ExitError](err); ok {
 		return e.Error()
 	}
 	if err.Error() == "EOF" {
-		return "it said all that it had to say"
+		return "end of stream"
 	}
 	return err.Error()
 }
 
-func (d *duplex) close() { _ = d.t.Close() } // nothing is to be saved here
+func (d *duplex) close() { _ = d.t.Close() } // nothing to flush

@@ -10,7 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// No example that a server documents is doubted, and neither is a method that takes any number of values; what does not fit is.
+// TestLintOfTheDemo checks that no documented example of a server gets a mark, nor does a method
+// with any number of values; a mismatch does.
 func TestLintOfTheDemo(t *testing.T) {
 	web, _ := services(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@web", Address: web + "/rpc"}, {Name: "@table", Address: web + "/mcp", Protocol: playground.ProtocolMCP}}})
@@ -62,10 +63,10 @@ func TestLintOfTheDemo(t *testing.T) {
 	for _, c := range []struct{ target, text, pointer, says, answer string }{
 		{"@web", `{"jsonrpc":"2.0","id":1,"method":"sum","params":[1,2,3]}`, "", "", ""},
 		{"@web", `{"jsonrpc":"2.0","id":1,"method":"sum","params":[]}`, "", "", ""},
-		{"@web", `{"jsonrpc":"2.0","id":1,"method":"sum","params":[1,2,"x"]}`, "/params/2", "is a string; a number is wanted", "-32602"},
+		{"@web", `{"jsonrpc":"2.0","id":1,"method":"sum","params":[1,2,"x"]}`, "/params/2", "is a string, but must be a number", "-32602"},
 		{"@web", `{"jsonrpc":"2.0","id":1,"method":"echo","params":{"any":[1,{"thing":null}]}}`, "", "", ""},
 		{"@web", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[1,2,3]}`, "/params", "the method takes 2", "-32602"},
-		{"@table", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book-table","arguments":{"restaurant":"x","guests":"4"}}}`, "/params/arguments/guests", "an integer is wanted", "isError"},
+		{"@table", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book-table","arguments":{"restaurant":"x","guests":"4"}}}`, "/params/arguments/guests", "but must be an integer", "isError"},
 	} {
 		l := lint(c.target, c.text)
 		switch {
@@ -77,8 +78,9 @@ func TestLintOfTheDemo(t *testing.T) {
 	}
 }
 
-// What only the target knows is asked of it: an argument of a prompt with those that are given already, a variable of a template;
-// and nobody asks one that is not open.
+// TestCompleteByTheTarget checks that completions that need the target are requested from it: an
+// argument of a prompt together with the given ones, and a variable of a template. A target that is
+// not open gets no request.
 func TestCompleteByTheTarget(t *testing.T) {
 	web, _ := services(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@table", Address: web + "/mcp", Protocol: playground.ProtocolMCP}}})

@@ -23,7 +23,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// editorWord makes this test program the demo's agent for editors, touchWord one that leaves a trace that it was started.
+// editorWord runs this test program as the demo's agent for editors. touchWord makes it leave a
+// trace that it was started.
 const (
 	editorWord = "PARLEY_TEST_EDITOR"
 	touchWord  = "PARLEY_TEST_TOUCH"
@@ -31,19 +32,20 @@ const (
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(touchWord); name != "" {
-		_ = os.WriteFile(name, []byte("started"), 0o600) // the test looks
-		_, _ = io.Copy(io.Discard, os.Stdin)             // until it is closed
+		_ = os.WriteFile(name, []byte("started"), 0o600) // the test checks the file
+		_, _ = io.Copy(io.Discard, os.Stdin)             // until stdin is closed
 		return
 	}
 	if os.Getenv(editorWord) != "" {
 		report := func(string, error) {}
-		_ = demo.Editor("1", "scribe", demo.Agents("1", report), report).Serve(context.Background(), stdio.New(nil)) // it ends with its stdin
+		// Serve returns when its stdin ends.
+		_ = demo.Editor("1", "scribe", demo.Agents("1", report), report).Serve(context.Background(), stdio.New(nil))
 		return
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// services are the demo's, at ports of their own: HTTP with /rpc and /mcp, and TCP.
+// services starts the demo's servers on free ports: HTTP with /rpc and /mcp, and TCP.
 func services(t testing.TB) (web, tcp string) {
 	t.Helper()
 	service := demo.New("1")
@@ -67,7 +69,7 @@ func services(t testing.TB) (web, tcp string) {
 	return "http://" + at[0].Address, at[1].String()
 }
 
-// A browser is a page in front of a Playground, as far as HTTP goes.
+// A browser simulates the page's HTTP requests to a Playground.
 type browser struct {
 	testing.TB
 	page   *playground.Playground
@@ -93,7 +95,7 @@ func open(t testing.TB, o *playground.Options) *browser {
 	return b
 }
 
-// do makes a request with the page's token, unless change takes it away.
+// do makes a request with the page's token, unless change removes it.
 func (b *browser) do(method, path, contentType, body string, change func(*http.Request)) (int, http.Header, string) {
 	b.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, b.server.URL+path, strings.NewReader(body))
@@ -120,7 +122,7 @@ func (b *browser) do(method, path, contentType, body string, change func(*http.R
 	return answer.StatusCode, answer.Header, string(text)
 }
 
-// try calls a method and returns its error, if it has one.
+// try calls a method and returns its error or nil.
 func (b *browser) try(method string, params, result any) *jsonrpc.Error {
 	b.Helper()
 	body, err := jsonrpc.AppendRequest(nil, jsonrpc.Version2, jsonrpc.IntID(1), method, params)
@@ -167,14 +169,14 @@ type sent struct {
 	Rest   map[string]any `json:",embed"`
 }
 
-// send sends a text and returns what it was answered with.
+// send sends a text and returns the response.
 func (b *browser) send(target, text string) (s sent, answer string) {
 	b.Helper()
 	b.call("send", map[string]any{"target": target, "text": text, "wait": true}, &s)
 	return s, b.text(s.Answer)
 }
 
-// text is the bytes of a row.
+// text returns the bytes of a row.
 func (b *browser) text(ref string) string {
 	b.Helper()
 	var m struct {
@@ -188,12 +190,21 @@ func (b *browser) text(ref string) string {
 
 type obj = map[string]any
 
-// follow reads what is new until until says that it is enough.
+// follow reads changes until until returns true.
 func (b *browser) follow(until func(method string, params jsonrpc.Raw) bool) {
+	b.Helper()
+	if !b.followLog("live", until) {
+		b.Fatal("the stream ended")
+	}
+}
+
+// followLog reads changes of a recording, and reports whether until returned true before the stream
+// ended.
+func (b *browser) followLog(log string, until func(method string, params jsonrpc.Raw) bool) bool {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.server.URL+"/rpc", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"follow"}`))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.server.URL+"/rpc", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"follow","params":{"log":"`+log+`"}}`))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -215,8 +226,11 @@ func (b *browser) follow(until func(method string, params jsonrpc.Raw) bool) {
 		enough := false
 		_ = jsonrpc.Scan(data, func(m *jsonrpc.Message) { enough = m.Request && until(m.Method, m.Params) })
 		if enough {
-			return
+			return true
 		}
 	}
-	b.Fatalf("the stream ended: %v", lines.Err())
+	if lines.Err() != nil {
+		b.Fatal(lines.Err())
+	}
+	return false
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// visitTime bounds how long an authorization may take.
+// visitTime limits the duration of an authorization.
 const visitTime = 5 * time.Minute
 
 type oauthParams struct {
@@ -27,12 +27,12 @@ type oauthParams struct {
 	Client  *oauthClient `json:"client"`
 }
 
-// An oauthClient is a registration that was made beforehand.
+// An oauthClient is a client that was registered in advance.
 type oauthClient struct {
-	Issuer   string `json:"issuer,omitzero"` // "": that of whichever server is met first
+	Issuer   string `json:"issuer,omitzero"` // if "", that of the first authorization server used
 	ID       string `json:"id"`
 	Secret   string `json:"secret,omitzero"`
-	Redirect string `json:"redirect,omitzero"` // on this machine; "": a free port
+	Redirect string `json:"redirect,omitzero"` // on this machine; if "", a free port
 }
 
 type oauthResult struct {
@@ -40,7 +40,7 @@ type oauthResult struct {
 	Target string    `json:"target"`
 }
 
-// A loginView is what may be seen of a token.
+// A loginView is the public part of a token.
 type loginView struct {
 	Masked  string `json:"masked"`
 	Issuer  string `json:"issuer"`
@@ -50,7 +50,8 @@ type loginView struct {
 	Refresh bool   `json:"refresh,omitzero"` // it can be renewed without a person
 }
 
-// A login is a token of a target, and the way to the next one. It stays on the record as long as it lives.
+// A login is a target's token and the client that renews it. Its exchanges are recorded while it
+// exists.
 type login struct {
 	client *oauth.Client
 	wire   *capture.Wire
@@ -59,12 +60,12 @@ type login struct {
 }
 
 func (g *login) close() {
-	_ = g.client.Close() // it has nothing to save
+	_ = g.client.Close() // nothing to flush
 	g.idle()
 	g.wire.Close(nil)
 }
 
-// view is what may be seen of a token.
+// view returns the public part of a token.
 func view(t *oauth.Token) loginView {
 	v := loginView{Masked: mask(t.Access), Issuer: t.Issuer, Client: t.ClientID, Scope: strings.Join(t.Scopes, " "), Refresh: t.Refresh != ""}
 	if !t.Expires.IsZero() {
@@ -73,10 +74,10 @@ func view(t *oauth.Token) loginView {
 	return v
 }
 
-// newLogin readies a way to tokens for a target. Nothing is asked yet.
-func (p *Playground) newLogin(spec Target, where parley.Target, store oauth.Store, in *oauthParams, say func(name string, v any)) *login {
+// newLogin prepares a login for a target. It sends no request.
+func (p *Playground) newLogin(spec Target, where parley.Target, store oauth.Store, in *oauthParams, show func(name string, v any)) *login {
 	wire := p.rec.Wire(capture.WireInfo{Target: spec.Name, Carrier: "http", Title: "sign-in at " + spec.Name, Peer: spec.show()})
-	w := &loginWatch{wire: wire, resource: where.URL(), say: say}
+	w := &loginWatch{wire: wire, resource: where.URL(), show: show}
 	spec.Token, spec.Header = "", nil
 	base, idle := p.recordedClient(&spec, wire, w.atResource)
 	back := &oauth.Loopback{Open: w.visit, Stray: w.stray}
@@ -93,7 +94,7 @@ func (p *Playground) newLogin(spec Target, where parley.Target, store oauth.Stor
 		Registrations: known,
 		About:         oauth.ClientMetadata{ClientName: "parley"},
 		Scopes:        in.Scopes,
-		DPoP:          oauth.DPoPNever, // what goes out is written by a person, and proves nothing
+		DPoP:          oauth.DPoPNever, // the request is written by a person and has no proof
 		Store:         store,
 		Base:          base.Transport,
 		Watch:         func(way http.RoundTripper) http.RoundTripper { return &watchedWay{w, way} },
@@ -101,8 +102,9 @@ func (p *Playground) newLogin(spec Target, where parley.Target, store oauth.Stor
 	}}
 }
 
-// oauthStart gets a token for a server, and tells the page each step. The person goes to the authorization server by a link that
-// the page shows; nothing is opened by itself. A token that is there already is renewed, if the server does not take it.
+// oauthStart gets a token for a server and sends each step to the page. The person opens the
+// authorization server by a link that the page shows; nothing is opened automatically. An existing
+// token is renewed if the server rejects it.
 func (p *Playground) oauthStart(ctx context.Context, page jsonrpc.Peer, in oauthParams) (oauthResult, error) {
 	t, err := p.find(orDefault(in.Target, in.Address), "")
 	if err != nil {
@@ -117,13 +119,14 @@ func (p *Playground) oauthStart(ctx context.Context, page jsonrpc.Peer, in oauth
 	p.mu.Unlock()
 	where, err := parley.ParseTarget(spec.Address)
 	if err != nil || where.Scheme != "http" && where.Scheme != "https" {
-		return oauthResult{}, badParam("/target", "%s is not reached over HTTP, so there is nothing to sign in to", spec.Name)
+		return oauthResult{}, badParam("/target", "%s does not use HTTP, so it has no sign-in", spec.Name)
 	}
 	ctx, stop := context.WithTimeout(ctx, visitTime)
 	defer stop()
 	defer context.AfterFunc(p.ctx, stop)()
 
-	g := p.newLogin(spec, where, store, &in, func(name string, v any) { _ = page.Notify(ctx, name, raw(v)) }) // a page that is gone ends the login
+	// If the page disconnects, the login ends.
+	g := p.newLogin(spec, where, store, &in, func(name string, v any) { _ = page.Notify(ctx, name, raw(v)) })
 	token, err := g.run(ctx)
 	g.watch.mute()
 	if err != nil {
@@ -136,19 +139,19 @@ func (p *Playground) oauthStart(ctx context.Context, page jsonrpc.Peer, in oauth
 		}
 	} else {
 		g.close()
-		return oauthResult{}, unavailable("%s is no longer there", spec.Name)
+		return oauthResult{}, unavailable("%s no longer exists", spec.Name)
 	}
 	return oauthResult{Target: spec.Name, Token: view(token)}, nil
 }
 
-// errNothing is a server that lets everybody in.
-var errNothing = errors.New("the server answers without a token: there is nothing to sign in to")
+// errNothing is returned if a server requires no token.
+var errNothing = errors.New("the server does not require a token, so it has no sign-in")
 
-// run makes the server say what it wants, by a request of no consequence, and gets it.
+// run sends a harmless request to get the server's challenge, and then gets a token.
 func (g *login) run(ctx context.Context) (*oauth.Token, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.client.Resource, bytes.NewReader([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)))
 	if err != nil {
-		return nil, errors.New("that is no address")
+		return nil, errors.New("not a valid address")
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -158,16 +161,16 @@ func (g *login) run(ctx context.Context) (*oauth.Token, error) {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			text = reason(u.Err)
 		}
-		s := &stepOfLogin{Title: "There is no token", State: "bad", Text: text}
+		s := &stepOfLogin{Title: "No token", State: "bad", Text: text}
 		if e, ok := errors.AsType[*oauth.Error](err); ok {
 			s.Text, s.Rule = g.watch.explain(e)
 		}
 		if !g.watch.saysWhy(err) {
-			g.watch.tell(s)
+			g.watch.showStep(s)
 		}
 		return nil, errors.New(s.Text)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20)) // its status is what counts
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20)) // only the status counts
 	_ = answer.Body.Close()                                        // likewise
 	token, err := g.client.Token(ctx)
 	if err != nil {
@@ -179,36 +182,39 @@ func (g *login) run(ctx context.Context) (*oauth.Token, error) {
 	return token, nil
 }
 
-// signIn gives a target its login. It returns the one before, and whether the target is there to take it.
+// signIn stores the login of a target. It returns the previous one, and whether the target still
+// exists.
 func (p *Playground) signIn(t *target, g *login, token *oauth.Token) (old *login, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.targets[t.Name] != t {
 		return nil, false
 	}
+	p.rec.Hide(token.Access, token.Refresh)
 	v := view(token)
 	old, t.login, t.token, t.wants = t.login, g, &v, false
-	p.tellLocked()
+	p.changes.signal()
 	return old, true
 }
 
-// signOutLocked takes a target's login away, for the caller to close after it let go of mu. May be nil.
+// signOutLocked removes and returns a target's login, which may be nil. The caller closes it after
+// releasing mu.
 func (t *target) signOutLocked() *login {
 	g := t.login
 	t.login, t.tokens, t.token, t.wants = nil, nil, nil, false
 	return g
 }
 
-// oauthForget drops the token of a target, and what is needed for the next one.
+// oauthForget deletes the token of a target and what is needed to get the next one.
 func (p *Playground) oauthForget(_ context.Context, in targetName) (none, error) {
 	p.mu.Lock()
 	t := p.targets[in.Target]
 	if t == nil {
 		p.mu.Unlock()
-		return none{}, badParam("/target", "there is no target %s", in.Target)
+		return none{}, badParam("/target", "unknown target %s", in.Target)
 	}
 	g := t.signOutLocked()
-	p.tellLocked()
+	p.changes.signal()
 	p.mu.Unlock()
 	if g != nil {
 		g.close()
@@ -216,7 +222,8 @@ func (p *Playground) oauthForget(_ context.Context, in targetName) (none, error)
 	return none{}, nil
 }
 
-// bearer returns the token that a target shows now. One that is about to end is refreshed first, on the record.
+// bearer returns the current token of a target. A token that is about to expire is refreshed first,
+// and the refresh is recorded.
 func (p *Playground) bearer(ctx context.Context, name string) (token string, signedIn bool) {
 	p.mu.Lock()
 	t := p.targets[name]
@@ -232,69 +239,71 @@ func (p *Playground) bearer(ctx context.Context, name string) (token string, sig
 	defer cancel()
 	fresh, err := g.client.Token(ctx)
 	if err != nil || fresh == nil {
-		return "", true // then the server says what it thinks of that
+		return "", true // the server's response will show the consequence
 	}
 	v := view(fresh)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t.login == g && (t.token == nil || *t.token != v) {
 		t.token = &v
-		p.tellLocked()
+		p.changes.signal()
 	}
 	return fresh.Access, true
 }
 
-// unauthorized remembers that a server wants a token, or another one.
+// unauthorized records whether a server requires a token or a different one.
 func (p *Playground) unauthorized(name string, wants bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.targets[name]; t != nil && t.wants != wants {
 		t.wants = wants
-		p.tellLocked()
+		p.changes.signal()
 	}
 }
 
-// A loginWatch tells what happens on the way to a token: to the wire always, to the page while somebody looks.
+// A loginWatch reports the steps of a login: always to the recording, and to the page until mute is
+// called.
 type loginWatch struct {
 	wire     *capture.Wire
 	resource string
 
-	mu       sync.Mutex // guards what is below
-	say      func(name string, v any)
+	mu       sync.Mutex // guards the fields below
+	show     func(name string, v any)
 	n        int
-	visiting *stepOfLogin // the authorization request that the person is at
-	failed   bool         // the last step says what went wrong
-	token    string       // the last one that came
-	refusal  string       // what the server said against the last one that was shown
+	visiting *stepOfLogin // the authorization request that is waiting for the person
+	failed   bool         // the last step shows the error
+	token    string       // the latest token
+	refusal  string       // the server's reason for rejecting the latest token
 }
 
-// mute ends the telling.
+// mute stops reporting to the page.
 func (w *loginWatch) mute() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.say = nil
+	w.show = nil
 }
 
-// tell tells a step: a new one, or a change of one that was told.
-func (w *loginWatch) tell(s *stepOfLogin) {
+// showStep reports a new step, or a change of a reported one.
+func (w *loginWatch) showStep(s *stepOfLogin) {
 	w.mu.Lock()
 	if s.N == 0 {
 		w.n++
 		s.N = w.n
 	}
 	w.failed = s.State == stepBad
-	say, copied := w.say, *s
+	show, copied := w.show, *s
 	w.mu.Unlock()
 	copied.Facts = nil
 	for _, f := range s.Facts {
 		copied.Facts = append(copied.Facts, fact{f.Name, clip(f.Value, maxFact), f.About})
 	}
-	if say != nil {
-		say("step", copied)
+	if show != nil {
+		show("step", copied)
 	}
 }
 
-// saysWhy reports whether the last step has told already what err is about: an error code of the authorization server.
+// saysWhy reports whether the last step has already shown the cause of err: an error code of the
+// authorization server.
 func (w *loginWatch) saysWhy(err error) bool {
 	e, ok := errors.AsType[*oauth.Error](err)
 	w.mu.Lock()
@@ -302,7 +311,8 @@ func (w *loginWatch) saysWhy(err error) bool {
 	return ok && e.Code != "" && w.failed
 }
 
-// begin lets the person come back to back, and tells what comes with them.
+// begin waits for the person to return to the loopback address, and reports the parameters of that
+// request.
 func (w *loginWatch) begin(back *oauth.Loopback) func(context.Context, []string) (*oauth.Visit, error) {
 	return func(ctx context.Context, wanted []string) (*oauth.Visit, error) {
 		visit, err := back.Begin(ctx, wanted)
@@ -319,37 +329,37 @@ func (w *loginWatch) begin(back *oauth.Loopback) func(context.Context, []string)
 	}
 }
 
-// visit shows the page where the person has to go.
+// visit sends the authorization link to the page.
 func (w *loginWatch) visit(_ context.Context, address string) error {
 	s := authorizationRequest(address)
-	w.wire.Junk(capture.Out, []byte(address), "an address for your browser: the authorization request")
+	w.wire.Junk(capture.Out, []byte(address), "URL for your browser: the authorization request")
 	w.mu.Lock()
 	w.visiting = s
 	w.mu.Unlock()
-	w.tell(s)
+	w.showStep(s)
 	w.mu.Lock()
-	say := w.say
+	show := w.show
 	w.mu.Unlock()
-	if say == nil {
-		return errors.New("nobody is there to say yes")
+	if show == nil {
+		return errors.New("no page is open to show the sign-in")
 	}
-	say("visit", map[string]string{"url": address})
+	show("visit", map[string]string{"url": address})
 	return nil
 }
 
-// stray tells of a request to our address that belongs to no request of ours.
+// stray reports a request to the loopback address that belongs to no authorization request.
 func (w *loginWatch) stray(r *http.Request) {
 	x := w.wire.Exchange(capture.In, r.Method, hiddenQuery(r.URL.RequestURI()), r.Header)
 	x.Head(http.StatusBadRequest, nil)
 	x.End(nil)
-	w.tell(&stepOfLogin{
-		Title: "An answer to another request", State: "bad", HTTP: x.ID(), Rule: "RFC 6749, section 10.12; OAuth 2.1, section 7.1",
-		Text:  "Somebody came to this machine with a state that is not ours: an old tab, or a page that wants its own code to be used. It was refused, and the code in it was not looked at. We still wait for the right one.",
-		Facts: []fact{{"state", orDefault(r.URL.Query().Get("state"), "(none)"), "not the one of our request"}},
+	w.showStep(&stepOfLogin{
+		Title: "Response to another request", State: "bad", HTTP: x.ID(), Rule: "RFC 6749, section 10.12; OAuth 2.1, section 7.1",
+		Text:  "A request to the redirect address has an unexpected state: it came from an old tab, or from a page that tries to inject its own code. It was rejected and its code was not read. parley is still waiting for the expected response.",
+		Facts: []fact{{"state", orDefault(r.URL.Query().Get("state"), "(none)"), "does not match the request"}},
 	})
 }
 
-// cameBack tells what the person brought back.
+// cameBack reports the authorization response.
 func (w *loginWatch) cameBack(redirect string, query url.Values, err error) {
 	w.mu.Lock()
 	s := w.visiting
@@ -359,12 +369,12 @@ func (w *loginWatch) cameBack(redirect string, query url.Values, err error) {
 		return
 	}
 	if err != nil {
-		s.State, s.Text = "bad", "Nobody came back from the authorization server."
-		w.tell(s)
+		s.State, s.Text = "bad", "No response came back from the authorization server."
+		w.showStep(s)
 		return
 	}
 	s.State = "done"
-	w.tell(s)
+	w.showStep(s)
 	path := redirect
 	if u, err := url.Parse(redirect); err == nil {
 		path = u.Path
@@ -374,10 +384,10 @@ func (w *loginWatch) cameBack(redirect string, query url.Values, err error) {
 	x.End(nil)
 	back := authorizationResponse(query, s.state)
 	back.HTTP = x.ID()
-	w.tell(back)
+	w.showStep(back)
 }
 
-// atResource tells an exchange with the server itself.
+// atResource reports an exchange with the server itself.
 func (w *loginWatch) atResource(x *capture.Exchange, r *http.Request, answer *http.Response, err error) {
 	s := resourceStep(r, answer, err)
 	s.HTTP = x.ID()
@@ -386,16 +396,17 @@ func (w *loginWatch) atResource(x *capture.Exchange, r *http.Request, answer *ht
 		w.refusal = challengeOf(answer)["error_description"]
 		w.mu.Unlock()
 	}
-	w.tell(s)
+	w.showStep(s)
 }
 
-// A watchedWay is the way to authorization servers, on the record: what is secret is not on it.
+// A watchedWay records the exchanges with authorization servers, without their secrets.
 type watchedWay struct {
 	watch *loginWatch
 	next  http.RoundTripper
 }
 
-// maxDocument bounds what is kept of a document, in bytes. The client refuses longer ones by itself.
+// maxDocument limits the recorded part of a document, in bytes. The client rejects longer ones
+// itself.
 const maxDocument = 1 << 20
 
 func (t *watchedWay) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -420,7 +431,7 @@ func (t *watchedWay) RoundTrip(r *http.Request) (*http.Response, error) {
 		x.End(errors.New(reason(err)))
 	} else {
 		came, err = io.ReadAll(io.LimitReader(answer.Body, maxDocument+1))
-		_ = answer.Body.Close() // it was read
+		_ = answer.Body.Close() // already read
 		answer.Body = io.NopCloser(io.MultiReader(bytes.NewReader(came), failing{err}))
 		x.Head(answer.StatusCode, answer.Header)
 		if len(came) > 0 {
@@ -436,11 +447,11 @@ func (t *watchedWay) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.watch.token = s.token
 		t.watch.mu.Unlock()
 	}
-	t.watch.tell(s)
+	t.watch.showStep(s)
 	return answer, err
 }
 
-// failing is the end of a body that could not be read.
+// A failing is the end of a body that could not be read.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) {

@@ -22,20 +22,22 @@ import (
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// A guarded is an MCP server behind a token, and its authorization server in the same place.
+// A guarded is an MCP server that requires a token, with its authorization server at the same
+// address.
 type guarded struct {
 	*httptest.Server
 
-	mu       sync.Mutex // guards what is below
-	secrets  []string   // codes, verifiers and tokens: what nobody may see
-	good     map[string]bool
-	serial   int
-	lives    int               // expires_in, in seconds; 0: not said
-	audience string            // of tokens, which are then JWTs without a signature; "": opaque ones
-	end      time.Time         // exp of such
-	deny     bool              // at the authorization endpoint
-	change   map[string]string // members of metadata, in place of the right ones
-	shown    []string          // tokens that were shown, in order
+	mu      sync.Mutex // guards the fields below
+	secrets []string   // codes, verifiers and tokens, which must not appear anywhere
+	good    map[string]bool
+	serial  int
+	lives   int // expires_in, in seconds; 0: omitted
+	// audience makes tokens JWTs with this audience and no signature. If "", they are opaque.
+	audience string
+	end      time.Time         // exp of the JWTs
+	deny     bool              // the authorization endpoint denies
+	change   map[string]string // members that replace the correct ones in the metadata
+	shown    []string          // received tokens, in order
 }
 
 func guard(t *testing.T) *guarded {
@@ -54,7 +56,7 @@ func (g *guarded) set(f func()) {
 func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	say := func(v obj) {
+	show := func(v obj) {
 		for name := range v {
 			switch other, ok := g.change[name]; {
 			case ok && other == "":
@@ -65,19 +67,20 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		text, _ := json.Marshal(v)
-		_, _ = w.Write(text) // the client may be gone
+		_, _ = w.Write(text) // the client may have disconnected
 	}
 	switch r.URL.Path {
 	case "/.well-known/oauth-protected-resource/mcp":
-		say(obj{"resource": g.URL + "/mcp", "authorization_servers": []string{g.URL}, "scopes_supported": []string{"use"}})
+		show(obj{"resource": g.URL + "/mcp", "authorization_servers": []string{g.URL}, "scopes_supported": []string{"use"}})
 	case "/.well-known/oauth-authorization-server":
-		say(obj{"issuer": g.URL, "authorization_endpoint": g.URL + "/authorize", "token_endpoint": g.URL + "/token", "registration_endpoint": g.URL + "/register",
+		show(obj{"issuer": g.URL, "authorization_endpoint": g.URL + "/authorize", "token_endpoint": g.URL + "/token", "registration_endpoint": g.URL + "/register",
 			"code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": []string{"none"}})
 	case "/register":
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
 		g.secrets = append(g.secrets, "registration-secret")
-		_, _ = io.WriteString(w, `{"client_id":"dyn-1","registration_access_token":"registration-secret"}`) // likewise
+		// The client may have disconnected.
+		_, _ = io.WriteString(w, `{"client_id":"dyn-1","registration_access_token":"registration-secret"}`)
 	case "/authorize":
 		back := url.Values{"state": {r.URL.Query().Get("state")}, "iss": {g.URL}}
 		if g.deny {
@@ -88,7 +91,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		http.Redirect(w, r, r.URL.Query().Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 	case "/token":
-		_ = r.ParseForm() // then it is empty
+		_ = r.ParseForm() // on an error the form is empty
 		g.secrets = append(g.secrets, r.PostForm.Get("code_verifier"))
 		access, refresh := g.secret("access"), g.secret("refresh")
 		if g.audience != "" {
@@ -101,7 +104,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if g.lives > 0 {
 			v["expires_in"] = g.lives
 		}
-		say(v)
+		show(v)
 	case "/mcp":
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		g.shown = append(g.shown, token)
@@ -128,7 +131,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// secret makes one more of what nobody may see. The caller holds mu.
+// secret returns a new secret. The caller holds mu.
 func (g *guarded) secret(what string) string {
 	g.serial++
 	s := fmt.Sprintf("%s-of-the-other-side-%d", what, g.serial)
@@ -152,7 +155,7 @@ type loginStep struct {
 	Response obj `json:"response"`
 }
 
-// signIn signs in at a target; person is who gets the address.
+// signIn signs in at a target. person is called with the authorization address.
 func (b *browser) signIn(target string, person func(address string)) (steps []loginStep, said, end string) {
 	b.Helper()
 	body, err := jsonrpc.AppendRequest(nil, jsonrpc.Version2, jsonrpc.IntID(1), "oauth/start", obj{"target": target})
@@ -179,7 +182,7 @@ func (b *browser) signIn(target string, person func(address string)) (steps []lo
 	for lines.Scan() {
 		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
 		if !ok {
-			data = lines.Bytes() // no stream: an answer at once
+			data = lines.Bytes() // not a stream, but an immediate response
 		}
 		all.Write(data)
 		_ = jsonrpc.Scan(data, func(m *jsonrpc.Message) {
@@ -210,7 +213,7 @@ func (b *browser) signIn(target string, person func(address string)) (steps []lo
 	return steps, all.String(), end
 }
 
-// yes is a person who follows the address, as a browser does.
+// yes returns a person who follows the address, as a browser does.
 func yes(t *testing.T) func(string) {
 	return func(address string) {
 		resp, err := http.Get(address)
@@ -239,7 +242,8 @@ func (s *loginStep) fact(name string) string {
 	return ""
 }
 
-// Each step of a login is told with its rule, and recorded; what is secret is in neither.
+// TestSignIn checks that each step of a login is sent to the page with its rule, and recorded.
+// Neither contains secrets.
 func TestSignIn(t *testing.T) {
 	g := guard(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@guarded", Protocol: playground.ProtocolMCP, Address: g.URL + "/mcp"}}})
@@ -249,7 +253,7 @@ func TestSignIn(t *testing.T) {
 	}
 	steps, said, end := b.signIn("@guarded", yes(t))
 	want := []string{
-		"done: The server wants to know who asks", "done: Protected resource metadata", "done: Authorization server metadata", "done: Client registration",
+		"done: The server requires authentication", "done: Protected resource metadata", "done: Authorization server metadata", "done: Client registration",
 		"done: Authorization request", "done: Authorization response", "done: Token request", "done: The same request again, with the token",
 	}
 	if got := titles(steps); !slices.Equal(got, want) {
@@ -278,7 +282,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("with the token: %s", answer)
 	}
 
-	// What was recorded, told and can be copied holds none of the secrets.
+	// The recording, the events and the copies contain none of the secrets.
 	_, _, file := b.do(http.MethodPost, "/session/save", "application/json", `{}`, nil)
 	var list jsonrpc.Raw
 	b.call("targets/list", nil, &list)
@@ -317,11 +321,12 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// A token that is about to end is refreshed before the next message, on the record; one that the server does not take any more is
-// when a person wants that. Nobody has to say yes again.
+// TestRefresh checks that a token that is about to expire is refreshed before the next message, and
+// the refresh is recorded. A token that the server rejects is refreshed on a person's request. No
+// new approval is needed.
 func TestRefresh(t *testing.T) {
 	g := guard(t)
-	g.lives = 5 // less than the time before the end at which it counts as old
+	g.lives = 5 // less than the margin before the expiry
 	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@guarded", Protocol: playground.ProtocolMCP, Address: g.URL + "/mcp"}}})
 	if steps, _, end := b.signIn("@guarded", yes(t)); len(steps) < 8 {
 		t.Fatalf("%q %s", titles(steps), end)
@@ -344,7 +349,7 @@ func TestRefresh(t *testing.T) {
 	}
 
 	g.set(func() { g.lives = 0; clear(g.good) })
-	b.signIn("@guarded", nobody) // what ends by the clock is gone: these have no end
+	b.signIn("@guarded", nobody) // expired tokens are gone: the new ones do not expire
 	g.set(func() { clear(g.good) })
 	status := b.wants("@guarded")
 	if status {
@@ -356,7 +361,7 @@ func TestRefresh(t *testing.T) {
 	b.follow(func(string, jsonrpc.Raw) bool { return b.wants("@guarded") })
 	steps, _, end := b.signIn("@guarded", nobody)
 	got := titles(steps)
-	if want := []string{"bad: The server does not take this token", "done: Protected resource metadata", "done: Authorization server metadata", "done: Refresh", "done: The same request again, with the token"}; !slices.Equal(got, want) {
+	if want := []string{"bad: The server rejects this token", "done: Protected resource metadata", "done: Authorization server metadata", "done: Refresh", "done: The same request again, with the token"}; !slices.Equal(got, want) {
 		t.Fatalf("%q, want %q; %s", got, want, end)
 	}
 	if b.wants("@guarded") {
@@ -367,7 +372,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// wants reports whether a target is said to want a token.
+// wants reports whether a target is shown as requiring a token.
 func (b *browser) wants(name string) bool {
 	b.Helper()
 	var list struct {
@@ -386,7 +391,7 @@ func (b *browser) wants(name string) bool {
 	return false
 }
 
-// sendNoWait sends a text that may get no answer.
+// sendNoWait sends a text that may have no response.
 func (b *browser) sendNoWait(target, text string) (s sent, answer string) {
 	b.Helper()
 	b.call("send", obj{"target": target, "text": text}, &s)
@@ -396,7 +401,8 @@ func (b *browser) sendNoWait(target, text string) (s sent, answer string) {
 	return s, answer
 }
 
-// What goes wrong is said in words, with the rule that is behind it; and the next try is a new one.
+// TestSignInFails checks that errors are reported as text, with the rule that applies. The next
+// attempt starts from scratch.
 func TestSignInFails(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -404,12 +410,12 @@ func TestSignInFails(t *testing.T) {
 		says  string
 		rule  string
 	}{
-		{"denied", func(g *guarded) { g.deny = true }, "You said no", "section 4.1.2.1"},
+		{"denied", func(g *guarded) { g.deny = true }, "Access was denied", "section 4.1.2.1"},
 		{"wrong audience", func(g *guarded) { g.audience, g.end = "https://elsewhere.example/mcp", time.Now().Add(time.Hour) }, "Wrong audience: the token is for https://elsewhere.example/mcp, and this server is http://127.0.0.1", "RFC 8707"},
-		{"expired", func(g *guarded) { g.audience, g.end = g.URL+"/mcp", time.Unix(1_000_000_000, 0) }, "It has expired: it ended at 2001-09-09", "RFC 7519"},
-		{"another resource", func(g *guarded) { g.change["resource"] = "https://elsewhere.example/mcp" }, "about another resource", "RFC 9728"},
-		{"another issuer", func(g *guarded) { g.change["issuer"] = "https://elsewhere.example" }, "Somebody else answers than was asked", "RFC 9207"},
-		{"no PKCE", func(g *guarded) { g.change["code_challenge_methods_supported"] = "" }, "does not say that it checks S256", "Code Protection"},
+		{"expired", func(g *guarded) { g.audience, g.end = g.URL+"/mcp", time.Unix(1_000_000_000, 0) }, "Expired at 2001-09-09", "RFC 7519"},
+		{"another resource", func(g *guarded) { g.change["resource"] = "https://elsewhere.example/mcp" }, "different resource", "RFC 9728"},
+		{"another issuer", func(g *guarded) { g.change["issuer"] = "https://elsewhere.example" }, "different issuer than the one that was asked", "RFC 9207"},
+		{"no PKCE", func(g *guarded) { g.change["code_challenge_methods_supported"] = "" }, "does not list S256", "Code Protection"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := guard(t)
@@ -435,7 +441,8 @@ func TestSignInFails(t *testing.T) {
 	}
 }
 
-// Who comes with another state is told about and not believed; the right one is still waited for.
+// TestSignInStray checks that a request with another state is reported and ignored. The correct one
+// is still awaited.
 func TestSignInStray(t *testing.T) {
 	g := guard(t)
 	b := open(t, &playground.Options{})
@@ -449,7 +456,7 @@ func TestSignInStray(t *testing.T) {
 	})
 	var found bool
 	for _, s := range steps {
-		if s.Title == "An answer to another request" {
+		if s.Title == "Response to another request" {
 			found = s.State == "bad" && s.fact("state") == "somebody-elses" && s.HTTP > 0
 		}
 	}
@@ -462,11 +469,11 @@ func TestSignInStray(t *testing.T) {
 	}
 }
 
-// A server that lets everybody in says so.
+// TestNothingToSignInTo checks that a server that requires no token is reported as such.
 func TestNothingToSignInTo(t *testing.T) {
 	web, _ := services(t)
 	b := open(t, &playground.Options{})
-	if _, _, end := b.signIn(web+"/mcp", func(string) { t.Error("a person was sent somewhere") }); !strings.Contains(end, "nothing to sign in to") {
+	if _, _, end := b.signIn(web+"/mcp", func(string) { t.Error("a person was sent somewhere") }); !strings.Contains(end, "has no sign-in") {
 		t.Error(end)
 	}
 }

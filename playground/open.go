@@ -11,13 +11,13 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// openOptions say how a target is opened.
+// openOptions control how a target is opened.
 type openOptions struct {
 	silent  bool   // no handshake
-	version string // of the protocol
+	version string // protocol version
 }
 
-// ensure returns the open connection of a target, and opens it if there is none.
+// ensure returns the open connection of a target, or opens one.
 func (p *Playground) ensure(ctx context.Context, name string) (*link, error) {
 	t, err := p.find(name, "")
 	if err != nil {
@@ -32,9 +32,9 @@ func (p *Playground) ensure(ctx context.Context, name string) (*link, error) {
 	return p.openTarget(ctx, t, openOptions{})
 }
 
-var errEnding = unavailable("parley is ending")
+var errEnding = unavailable("parley is shutting down")
 
-// openTarget opens a target anew.
+// openTarget opens a new connection to a target and replaces the current one.
 func (p *Playground) openTarget(ctx context.Context, t *target, o openOptions) (*link, error) {
 	p.mu.Lock()
 	spec, old := t.Target, t.link
@@ -44,21 +44,22 @@ func (p *Playground) openTarget(ctx context.Context, t *target, o openOptions) (
 		return nil, errEnding
 	case p.targets[spec.Name] != t:
 		p.mu.Unlock()
-		return nil, badParam("/target", "%s is no longer there", spec.Name)
+		return nil, badParam("/target", "%s no longer exists", spec.Name)
 	case spec.Problem != "":
 		p.mu.Unlock()
 		return nil, unavailable("%s: %s", spec.Name, spec.Problem)
 	case t.state == stateOpening:
-		changed := p.changed
+		changed := p.changes.next()
 		p.mu.Unlock()
 		return p.opening(ctx, t, changed)
 	case len(spec.Command) > 0 && spec.From == FromPage:
 		p.mu.Unlock()
-		return nil, badParam("/target", "programs are started by parley up -c FILE, not from the page") // never: find makes none
+		// This is unreachable: find makes no programs.
+		return nil, badParam("/target", "the page cannot start programs; use parley up -c FILE")
 	}
 	t.state, t.since, t.why, t.link, t.known = stateOpening, time.Now(), "", nil, nil
 	p.running.Add(1)
-	p.tellLocked()
+	p.changes.signal()
 	p.mu.Unlock()
 	defer p.running.Done()
 	if old != nil {
@@ -76,31 +77,31 @@ func (p *Playground) openTarget(ctx context.Context, t *target, o openOptions) (
 	t.since = time.Now()
 	if err != nil || p.closed || p.targets[spec.Name] != t {
 		if l != nil {
-			p.running.Go(l.close) // it was made for nobody
+			p.running.Go(l.close) // the new connection is not used
 		}
 		switch {
 		case p.closed:
 			err = errEnding
 		case err == nil:
-			err = unavailable("%s has changed in the file meanwhile; open it again", spec.Name)
+			err = unavailable("%s has changed in the file; open it again", spec.Name)
 		}
 		t.state, t.why = stateLost, sentence(err)
-		p.tellLocked()
+		p.changes.signal()
 		return nil, err
 	}
 	select {
 	case <-l.done:
-		t.state, t.why = stateLost, "it closed the connection at once"
-		p.tellLocked()
-		return nil, unavailable("%s closed the connection at once", spec.Name)
+		t.state, t.why = stateLost, "the connection was closed immediately"
+		p.changes.signal()
+		return nil, unavailable("%s closed the connection immediately", spec.Name)
 	default:
 	}
 	t.state, t.link = stateOpen, l
-	p.tellLocked()
+	p.changes.signal()
 	return l, nil
 }
 
-// sentence is what people are told of an error.
+// sentence returns the text of an error for people.
 func sentence(err error) string {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e.Message
@@ -108,8 +109,8 @@ func sentence(err error) string {
 	return err.Error()
 }
 
-// opening waits for what somebody else opens.
-func (p *Playground) opening(ctx context.Context, t *target, changed chan struct{}) (*link, error) {
+// opening waits while another goroutine opens the target.
+func (p *Playground) opening(ctx context.Context, t *target, changed <-chan struct{}) (*link, error) {
 	for {
 		select {
 		case <-changed:
@@ -118,7 +119,7 @@ func (p *Playground) opening(ctx context.Context, t *target, changed chan struct
 		}
 		p.mu.Lock()
 		state, l, why := t.state, t.link, t.why
-		changed = p.changed
+		changed = p.changes.next()
 		p.mu.Unlock()
 		switch {
 		case l != nil:
@@ -129,7 +130,8 @@ func (p *Playground) opening(ctx context.Context, t *target, changed chan struct
 	}
 }
 
-// connect dials and shakes hands. An MCP server at an http address that knows only the older pair is found too.
+// connect dials and performs the handshake. It also detects an MCP server at an http address that
+// supports only the older HTTP+SSE transport.
 func (p *Playground) connect(ctx context.Context, spec Target, o openOptions) (*link, error) {
 	l, err := p.dial(ctx, spec)
 	if err != nil || o.silent {
@@ -142,7 +144,7 @@ func (p *Playground) connect(ctx context.Context, spec Target, o openOptions) (*
 	l.end(err)
 	l.close()
 	no, refused := errors.AsType[*statusError](err)
-	if refused && l.carrier == "http" && (no.status == 404 || no.status == 405 || no.status == 400) && spec.protocol() == ProtocolMCP {
+	if refused && l.transport == "http" && (no.status == 404 || no.status == 405 || no.status == 400) && spec.protocol() == ProtocolMCP {
 		older := spec
 		older.Address = "sse+" + spec.Address
 		if second, err := p.dial(ctx, older); err == nil {
@@ -156,20 +158,20 @@ func (p *Playground) connect(ctx context.Context, spec Target, o openOptions) (*
 	if _, known := errors.AsType[*jsonrpc.Error](err); known {
 		return nil, err
 	}
-	if refused && no.status == http.StatusUnauthorized && l.carrier == "http" {
+	if refused && no.status == http.StatusUnauthorized && l.transport == "http" {
 		return nil, wantsToken(spec.Name)
 	}
 	return nil, unavailable("%s: %s", spec.Name, reason(err))
 }
 
-// wantsToken tells the page that there is a way: signing in.
+// wantsToken returns an error with which the page offers to sign in.
 func wantsToken(name string) *jsonrpc.Error {
-	f := unavailable("%s wants to know who asks (HTTP 401)", name)
+	f := unavailable("%s requires authentication (HTTP 401)", name)
 	f.Data = raw(map[string]string{"signIn": name})
 	return f
 }
 
-// greet does what the protocol wants done first.
+// greet performs the handshake of the protocol.
 func (l *link) greet(ctx context.Context, version string) error {
 	switch l.spec.protocol() {
 	case ProtocolMCP:
@@ -186,7 +188,7 @@ func (l *link) greet(ctx context.Context, version string) error {
 	return nil
 }
 
-// initialized is the answer to MCP's initialize, and to that of editors.
+// initialized is the result of initialize, in MCP and in the Agent Client Protocol.
 type initialized struct {
 	ProtocolVersion jsonrpc.Raw `json:"protocolVersion"`
 	ServerInfo      *peerView   `json:"serverInfo"`
@@ -220,7 +222,7 @@ func (l *link) greetMCP(ctx context.Context, version string) error {
 	return nil
 }
 
-// modernMeta is what every request of MCP 2026-07-28 says about its sender.
+// modernMeta is the sender's information in every request of MCP 2026-07-28.
 func modernMeta(version string) jsonrpc.Raw {
 	return raw(map[string]any{
 		mcp.MetaProtocolVersion:    mcp.V20260728.String(),
@@ -239,10 +241,11 @@ func (l *link) greetEditor(ctx context.Context) error {
 	return nil
 }
 
-// met remembers what the server said about itself. version is what was agreed on, if the answer does not say.
+// met stores the server's description of itself. version is the negotiated version, used if the
+// response has none.
 func (l *link) met(result jsonrpc.Raw, version string) {
 	var in initialized
-	_ = decodeLoosely(result, &in) // one that says less is known less well
+	_ = decodeLoosely(result, &in) // missing members stay empty
 	l.mu.Lock()
 	l.hello = result
 	if l.peer = in.ServerInfo; l.peer == nil {
@@ -254,10 +257,10 @@ func (l *link) met(result jsonrpc.Raw, version string) {
 	}
 	l.version = orDefault(version, stated)
 	l.mu.Unlock()
-	l.p.tell()
+	l.p.changes.signal()
 }
 
-// closeTarget ends the connection of a target, and its program.
+// closeTarget closes the connection of a target, and stops its program.
 func (p *Playground) closeTarget(name string) {
 	p.mu.Lock()
 	var l *link

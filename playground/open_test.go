@@ -10,7 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// A target that changes in the file while it is being opened is not opened as it was, and the page is told why.
+// TestTargetChangesWhileItOpens checks that a target that changes in the file while it is being
+// opened is not opened in its old form, and the page receives the reason.
 func TestTargetChangesWhileItOpens(t *testing.T) {
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +35,7 @@ func TestTargetChangesWhileItOpens(t *testing.T) {
 		b.page.SetTargets([]playground.Target{other})
 		close(goOn)
 	}()
-	if fault := b.try("targets/open", map[string]any{"target": "@slow"}, nil); fault == nil || !strings.Contains(fault.Message, "has changed in the file meanwhile") {
+	if fault := b.try("targets/open", map[string]any{"target": "@slow"}, nil); fault == nil || !strings.Contains(fault.Message, "has changed in the file") {
 		t.Errorf("got %v", fault)
 	}
 }

@@ -19,7 +19,7 @@ import (
 //go:embed all:web/dist
 var dist embed.FS
 
-// mediaTypes of the files that a page is made of. The system's table is not asked: it differs.
+// mediaTypes of the page's files. The system's table is not used, because it varies.
 var mediaTypes = map[string]string{
 	".html":  "text/html; charset=utf-8",
 	".js":    "text/javascript; charset=utf-8",
@@ -32,16 +32,16 @@ var mediaTypes = map[string]string{
 	".txt":   "text/plain; charset=utf-8",
 }
 
-// A file is one file of the page, ready to be sent.
+// A file is one file of the page with its response headers.
 type file struct {
 	media        string
 	tag          string
 	plain        []byte
-	zipped       func() []byte // made when it is first asked for; nil if that saves nothing
-	neverChanges bool          // its name holds a digest
+	zipped       func() []byte // compressed on first use; nil if compression saves nothing
+	neverChanges bool          // its name contains a digest
 }
 
-// files are the files of the page by path, without the slash in front.
+// files returns the files of the page by path, without the leading slash.
 var files = sync.OnceValue(func() map[string]*file {
 	all := make(map[string]*file)
 	_ = fs.WalkDir(dist, "web/dist", func(name string, d fs.DirEntry, err error) error {
@@ -63,25 +63,25 @@ var files = sync.OnceValue(func() map[string]*file {
 		f.zipped = sync.OnceValue(func() []byte { return zip(media, content) })
 		all[name] = f
 		return nil
-	}) // what is embedded can be read
+	}) // embedded files can be read
 	return all
 })
 
-// zip compresses what can be compressed, at the level that takes no time worth mentioning: somebody waits for the page.
+// zip compresses compressible content at a fast level, because a client is waiting.
 func zip(media string, content []byte) []byte {
 	if media == mediaTypes[".woff2"] || media == mediaTypes[".png"] {
 		return nil
 	}
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
-	_, _ = w.Write(content) // into memory
+	_, _ = w.Write(content) // writes to memory
 	if w.Close() != nil || z.Len() > len(content)*9/10 {
 		return nil
 	}
 	return z.Bytes()
 }
 
-// servePage serves a file of the page. It is the same for everybody and holds no secret.
+// servePage serves a file of the page. It is the same for everyone and contains no secret.
 func servePage(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		guard.MethodOnly("GET, HEAD").Write(w, r)
@@ -93,7 +93,7 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 	}
 	f := files()[name]
 	if f == nil {
-		http.Error(w, "there is no such page", http.StatusNotFound)
+		http.Error(w, "page not found", http.StatusNotFound)
 		return
 	}
 	h := w.Header()

@@ -4,79 +4,99 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// Bounds of what one page may hold. Past them the answer is an error that says so.
+// Limits of one page. Beyond them, a call returns an error that names the limit.
 const (
-	maxMessage   = 16 << 20 // one message, either way
-	maxTargets   = 200
-	maxQuestions = 1000 // more are left on the wire, unanswered
-	maxHistory   = 1000
-	maxLogs      = 8  // opened session files
-	maxExchanges = 64 // HTTP requests of one target at once
+	maxMessage       = 16 << 20 // one message, in either direction
+	maxTargets       = 200
+	maxQuestions     = 1000    // further questions stay in the traffic, unanswered
+	maxQuestionBytes = 8 << 20 // of them, with 1 KiB for each
+	maxLogs          = 8       // opened session files
+	maxExchanges     = 64      // concurrent HTTP requests of one target
 )
 
-// Options tune New. The zero value is a page without targets.
+// Options configure [New]. The zero value is a page without targets.
 type Options struct {
-	// Token opens the door. "" makes one of 256 random bits.
+	// Token is the access token. If "", New makes one of 256 random bits.
 	Token string
 
-	// Targets are the servers that the page shows at the beginning, and the only programs that it can start.
+	// Targets are the servers that the page lists at the start, and the only programs that it can
+	// start.
 	Targets []Target
 
-	// Tap is what the page stands beside, if others write into its Recorder. Nil: it shows what it does itself.
+	// Tap describes the connection that is being tapped, if others write into the Recorder. If nil,
+	// the page shows only its own traffic.
 	Tap *Tap
 
-	// Lessons are what can be learned.
+	// Headless makes a Playground that only sends the calls of suites, with Send. Requests of servers
+	// get the answers of the suite, and no person is asked.
+	Headless bool
+
+	// Lessons are the lessons that the page offers.
 	Lessons []Lesson
 
-	// Configs reads configurations, those of other programs and what is pasted. Nil: there are none.
+	// Configs reads configurations of other programs and pasted ones. If nil, the page shows none.
 	Configs Configs
 
-	// Folder is where saved calls lie, a file each. "" is folder "parley/calls" in the user's configuration folder.
+	// Folder contains the saved calls, one file each. The default is folder "parley/calls" in the
+	// user's configuration folder.
 	Folder string
 
-	// Recording tunes the recording.
+	// Sessions is the folder of the sessions of taps, which the page lists: see package
+	// capture/sessions. It need not exist. If "", the page lists none.
+	Sessions string
+
+	// Suites are files of parley test whose calls and environments the page lists, in addition to
+	// those in Folder: see package suite. The page does not change them.
+	Suites []string
+
+	// Recording configures the recording.
 	Recording capture.Options
 
-	// Judges makes the judges of one recording: of what is live, and of each session that is opened. Nil: there are none.
+	// Judges returns the judges of one recording: of the live one, and of each session file that is
+	// opened. If nil, no rules are checked.
 	Judges func() []capture.Judge
 
-	// TLS is used for https, wss and tls. Nil means the system's authorities.
+	// TLS is used for https, wss and tls. If nil, the system's certificate authorities are used.
 	TLS *tls.Config
 
-	// Hosts and Origins are further names of this machine, and further pages, that may call: see package guard.
+	// Hosts and Origins are additional host names of this machine, and additional origins that may
+	// call: see package guard.
 	Hosts, Origins []string
 
-	// Version is what the page says it is.
+	// Version is the version that the page displays.
 	Version string
 
-	// Log is told, in one line each, which programs start and end and who was refused at the door. Nil drops it. It is called from
-	// many goroutines.
+	// Log receives one line for each program that starts or exits, and at most one line per second
+	// for refused requests. If nil, they are dropped. It is called from many goroutines.
 	Log func(line string)
 }
 
-// A Tap says what a page shows that stands beside a tap: what two other programs say to each other.
+// A Tap describes the tapped connection between two other programs.
 type Tap struct {
-	Server string `json:"server"`        // the address or the command line of the server
-	At     string `json:"at,omitzero"`   // where clients come, and then the server is a target, too; "" for a host that started the tap, on stdin and stdout
-	File   string `json:"file,omitzero"` // where it is recorded, besides memory
+	Server string `json:"server"` // the address or the command line of the server
+	// At is the address for clients, in which case the server is a target, too. It is "" for a host
+	// that started the tap, on stdin and stdout.
+	At   string `json:"at,omitzero"`
+	File string `json:"file,omitzero"` // the file of the recording, in addition to memory
 }
 
-// targets is the server behind the tap: a person who wants to say something, too, does it over a connection of the page's own.
+// targets returns the server behind the tap. A person who also wants to call it uses a separate
+// connection of the page.
 func (t *Tap) targets() []Target {
 	if t == nil || t.At == "" {
 		return nil
@@ -88,7 +108,7 @@ func (t *Tap) targets() []Target {
 	return []Target{server}
 }
 
-// A Playground serves the page. Make it with New. It is safe for concurrent use.
+// A Playground serves the page. Create it with New. It is safe for concurrent use.
 type Playground struct {
 	token    string
 	options  Options
@@ -98,47 +118,42 @@ type Playground struct {
 	rpc      httprpc.Server
 	answers  jsonrpc.Answerer
 	mux      jsonrpc.Mux
-	ctx      context.Context // ends with Close
+	ctx      context.Context // cancelled by Close
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // everything that is not bound to a request
 
-	saving sync.Mutex // of files of saved calls
+	saving sync.Mutex // serializes changes of saved calls' files
 
-	mu        sync.Mutex // guards what is below
-	closed    bool
-	order     []string // names of targets, as they are shown
-	targets   map[string]*target
-	questions []*question
-	changed   chan struct{} // closed at the next change of anything below mu
-	version   int64         // counts these changes
-	history   []sent        // newest last
-	logs      map[string]*opened
-	logCount  int
+	// Each of these has a lock of its own, which is taken after mu.
+	changes   changes
+	sent      history
+	questions questions
+	sessions  sessions
+	folder    sessionFolder
 	school    school
-	configs   map[string]*pasted
-	pasteNo   int
-	file      *ConfigView
-	runs      map[string]*agentRun
-	runNo     int
+	configs   configs
+	runs      runs
+
+	mu      sync.Mutex // guards the fields below, and those of each target
+	closed  bool
+	order   []string // names of targets, in display order
+	targets map[string]*target
 }
 
-// New makes a Playground and starts its recording. Close ends both.
+// New makes a Playground and starts its recording. Close stops both.
 func New(o *Options) (*Playground, error) {
-	p := &Playground{
-		targets: make(map[string]*target),
-		changed: make(chan struct{}),
-		logs:    make(map[string]*opened),
-		configs: make(map[string]*pasted),
-		runs:    make(map[string]*agentRun),
-	}
+	p := &Playground{targets: make(map[string]*target)}
 	if o != nil {
 		p.options = *o
 	}
 	if p.token = p.options.Token; p.token == "" {
 		p.token = guard.NewToken()
 	}
-	if p.options.Log == nil {
-		p.options.Log = func(string) {}
+	log := p.options.Log
+	p.options.Log = func(line string) {
+		if log != nil {
+			_ = rescue.Run(nil, func() { log(line) }) // it is called on goroutines of ours
+		}
 	}
 	if p.options.Folder == "" {
 		dir, err := os.UserConfigDir()
@@ -153,14 +168,12 @@ func New(o *Options) (*Playground, error) {
 	}
 	recording := p.options.Recording
 	recording.Judges = append(recording.Judges[:len(recording.Judges):len(recording.Judges)], p.judges()...)
-	if recording.Redact.Keys == nil {
-		// A member "token" is what a person copies from one message into the next; what is exported loses it nevertheless.
-		recording.Redact.Keys = deleteFunc(capture.DefaultKeys, func(key string) bool { return key == "token" })
-	}
 	recording.Redact.Values = append(recording.Redact.Values[:len(recording.Redact.Values):len(recording.Redact.Values)], p.token)
 	if p.rec, err = capture.New(&recording); err != nil {
 		return nil, err
 	}
+	p.questions.rec, p.questions.sent = p.rec, &p.sent
+	p.folder.dir = p.options.Sessions
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.addMethods()
 	p.answers.Handler, p.answers.Mode = &p.mux, p.mux.Mode
@@ -178,13 +191,13 @@ func (p *Playground) judges() []capture.Judge {
 	return p.options.Judges()
 }
 
-// Token is what opens the door; it goes into the fragment of the address, "#token=…".
+// Token returns the access token. Put it into the fragment of the address: "#token=…".
 func (p *Playground) Token() string { return p.token }
 
-// Recorder is what everything on the wire is recorded with, for others who have something to show: a tap.
+// Recorder returns the recorder of all traffic, for others that also record, such as a tap.
 func (p *Playground) Recorder() *capture.Recorder { return p.rec }
 
-// Close ends all connections and the programs behind them, the recording, and the streams to pages.
+// Close closes all connections, their programs, the recording, and the streams to pages.
 func (p *Playground) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -202,14 +215,11 @@ func (p *Playground) Close() error {
 			links = append(links, t.link)
 		}
 	}
-	opened := slices.Collect(maps.Values(p.logs))
-	p.tellLocked()
+	p.changes.signal()
 	p.mu.Unlock()
 
 	p.cancel()
-	for _, o := range opened {
-		o.remove()
-	}
+	p.sessions.close()
 	var wg sync.WaitGroup
 	for _, l := range links {
 		wg.Go(l.close)
@@ -218,28 +228,15 @@ func (p *Playground) Close() error {
 		wg.Go(g.close)
 	}
 	wg.Wait()
-	p.running.Wait()
+	grace.Wait(&p.running, grace.Time)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return errors.Join(p.answers.Drain(ctx), p.rec.Close())
 }
 
-// tellLocked says that something below mu has changed. The caller holds mu.
-func (p *Playground) tellLocked() {
-	p.version++
-	close(p.changed)
-	p.changed = make(chan struct{})
-}
-
-// tell is tellLocked for who does not hold mu.
-func (p *Playground) tell() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tellLocked()
-}
-
-// ServeHTTP answers one request: the page, or a call of it.
+// ServeHTTP serves one request: a file of the page, or a call from it.
 func (p *Playground) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	guard.EndAfterChunked(w, r)
 	guard.Secure(w.Header())
 	if f := p.admit(r); f != nil {
 		f.Write(w, r)

@@ -19,7 +19,8 @@ import (
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// What is typed goes out byte for byte, right or wrong, and what comes back is paired with it.
+// TestBytesGoOutAsTheyAre checks that valid and invalid text is sent byte for byte, and its
+// response is paired with it.
 func TestBytesGoOutAsTheyAre(t *testing.T) {
 	web, tcp := services(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{
@@ -79,7 +80,7 @@ func TestBytesGoOutAsTheyAre(t *testing.T) {
 	})
 }
 
-// Headers of one message win over ours, and a null leaves one out.
+// TestHeaders checks that headers of one message override the defaults, and null removes a default.
 func TestHeaders(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +112,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// What the page may not see of a target's headers stays when the page sets the others.
+// TestTargetHeaders checks that masked headers of a target are preserved when the page sets the
+// others.
 func TestTargetHeaders(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -136,7 +138,7 @@ func TestTargetHeaders(t *testing.T) {
 	}
 }
 
-// What a call is given up with is the protocol's own message.
+// TestCancel checks that a call is cancelled with the protocol's own message.
 func TestCancel(t *testing.T) {
 	web, tcp := services(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@tcp", Address: tcp}, {Name: "@web", Address: web + "/rpc"}, {Name: "@mcp", Address: web + "/mcp", Protocol: playground.ProtocolMCP}}})
@@ -158,7 +160,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// What a target offers is there for forms, and its schemas for lint.
+// TestDescribe checks that the description of a target supplies forms, and its schemas supply lint.
 func TestDescribe(t *testing.T) {
 	web, _ := services(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@web", Address: web + "/rpc"}, {Name: "@table", Address: web + "/mcp", Protocol: playground.ProtocolMCP}}})
@@ -203,7 +205,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Saved calls are files that people can read; their answers are held against what they have to be.
+// TestSaved checks that saved calls are readable files. Their responses are checked against the
+// assertions.
 func TestSaved(t *testing.T) {
 	web, _ := services(t)
 	dir := t.TempDir()
@@ -252,7 +255,7 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// A filter hides a call with all that belongs to it.
+// TestFilter checks that a filter hides a call with everything that belongs to it.
 func TestFilter(t *testing.T) {
 	web, _ := services(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@web", Address: web + "/rpc"}}})
@@ -282,7 +285,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// A session that was saved can be dropped on the page and looked at as it was.
+// TestSessions checks that a saved session can be dropped on the page and shows the same rows.
 func TestSessions(t *testing.T) {
 	web, _ := services(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@web", Address: web + "/rpc"}}})
@@ -327,7 +330,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// An agent is run as its protocol has it, and asked what it asks.
+// TestAgents checks that an agent runs by its own protocol, and its questions are shown.
 func TestAgents(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,23 +14,25 @@ import (
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/a2a"
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/eventstream"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/internal/x/origin"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
-	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// A post is a way over HTTP: each payload is a request of its own, and what the server says by itself comes on a stream of its own.
+// A post is a way over HTTP: each payload is a separate request, and messages that the server
+// initiates arrive on a separate stream.
 type post struct {
 	url    string
 	client *http.Client
 	idle   func()
-	ctx    context.Context // ends with the link
+	ctx    context.Context // cancelled when the link is closed
 	cancel context.CancelFunc
-	room   chan struct{} // holds a value for each exchange under way
+	room   chan struct{} // holds a value for each active exchange
 	tasks  sync.WaitGroup
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	running map[int64]context.CancelFunc
 	closed  bool
 }
@@ -41,8 +43,8 @@ func newPost(l *link, t parley.Target) *post {
 	return &post{url: t.URL(), client: client, idle: idle, ctx: ctx, cancel: cancel, room: make(chan struct{}, maxExchanges), running: make(map[int64]context.CancelFunc)}
 }
 
-// headers are those of a request with this payload: what every JSON-RPC client sends, what the protocol asks for, what the target
-// has, and what the page says, each over the one before.
+// headers returns the request headers for this payload: those that every JSON-RPC client sends,
+// then the protocol's, the target's and the page's. Each group overrides the ones before.
 func (l *link) headers(ctx context.Context, payload []byte, own http.Header) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"},
@@ -80,10 +82,11 @@ func (l *link) headers(ctx context.Context, payload []byte, own http.Header) htt
 	return h
 }
 
-// headersMCP adds what MCP wants beside the body: of a modern request what is in it, of a legacy one what was agreed on.
+// headersMCP adds the headers that MCP requires: for a modern request from its body, for a legacy
+// one the negotiated values.
 func (l *link) headersMCP(h http.Header, payload []byte, version string) {
 	modern := false
-	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // junk has no headers
+	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // invalid messages add no headers
 		if !m.Request || m.Bad != nil {
 			return
 		}
@@ -103,7 +106,7 @@ func (l *link) headersMCP(h http.Header, payload []byte, version string) {
 	}
 }
 
-// nameOf is what a method of MCP is used on.
+// nameOf returns the name or URI of what an MCP method is applied to.
 func nameOf(method string, params jsonrpc.Raw) string {
 	var in struct {
 		Name string `json:"name"`
@@ -121,7 +124,7 @@ func nameOf(method string, params jsonrpc.Raw) string {
 	return ""
 }
 
-var errTooMany = fmt.Errorf("%d requests are under way already", maxExchanges)
+var errTooMany = fmt.Errorf("%d requests are already running, which is the limit", maxExchanges)
 
 func (h *post) send(asking context.Context, l *link, o outgoing) (sentRef, error) {
 	select {
@@ -163,7 +166,7 @@ func (h *post) send(asking context.Context, l *link, o outgoing) (sentRef, error
 			err = &statusError{status}
 		}
 		if err == nil && status != http.StatusAccepted {
-			err = errors.New("the HTTP answer ended without a response")
+			err = errors.New("the HTTP response ended without a JSON-RPC response")
 		}
 		if err != nil {
 			l.failAll(payload, err)
@@ -172,23 +175,24 @@ func (h *post) send(asking context.Context, l *link, o outgoing) (sentRef, error
 	return ref, nil
 }
 
-// A statusError is an HTTP answer that says no.
+// A statusError is an HTTP response with an error status.
 type statusError struct{ status int }
 
 func (e *statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", e.status, http.StatusText(e.status)))
 }
 
-// failAll ends the calls of ours that are in a payload.
+// failAll completes our own calls in a payload with err.
 func (l *link) failAll(payload []byte, err error) {
-	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // junk makes no calls
+	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // invalid messages contain no calls
 		if m.Request && !m.ID.IsZero() {
 			l.fail(m.ID.String(), err)
 		}
 	})
 }
 
-// stop ends the exchange of a message, which is how a plain HTTP server hears that nobody waits any more.
+// stop cancels the exchange of a message. A plain HTTP server detects the cancellation by the
+// closed connection.
 func (h *post) stop(seq int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -199,11 +203,11 @@ func (h *post) stop(seq int64) bool {
 	return cancel != nil
 }
 
-// exchange makes one request and reads its answer to the end.
+// exchange makes one request and reads its response to the end.
 func (h *post) exchange(l *link, r *http.Request, x *capture.Exchange) (status int, err error) {
 	defer func() {
 		if err != nil && h.ctx.Err() != nil {
-			err = errors.New("closed by us")
+			err = errors.New("closed by parley")
 		} else if err != nil && r.Context().Err() != nil {
 			err = capture.ErrGaveUp
 		}
@@ -221,21 +225,21 @@ func (h *post) exchange(l *link, r *http.Request, x *capture.Exchange) (status i
 		l.session = s
 		l.mu.Unlock()
 	}
-	media := sse.MediaType(answer)
-	if media == sse.ContentType {
+	media := eventstream.MediaType(answer)
+	if media == eventstream.ContentType {
 		_, err := h.events(l, x, answer.Body)
 		return answer.StatusCode, err
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxMessage+1))
 	switch {
 	case len(body) > maxMessage:
-		x.Junk(capture.In, body[:64<<10], "an answer of more than 16 MiB")
+		x.Junk(capture.In, body[:64<<10], "a response of more than 16 MiB")
 		return answer.StatusCode, jsonrpc.ErrTooLarge
 	case len(body) == 0:
 	case isJSON(media) || media == "" && looksLikeJSON(body):
 		l.receive(body, x.Response(body, ""))
 	default:
-		x.Junk(capture.In, body, "an answer of the type "+orDefault(media, "unknown"))
+		x.Junk(capture.In, body, "a response of type "+orDefault(media, "unknown"))
 	}
 	return answer.StatusCode, err
 }
@@ -249,9 +253,10 @@ func looksLikeJSON(body []byte) bool {
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
-// events reads a stream of events to its end, and returns what to begin behind when it is asked for again.
+// events reads a stream of events to its end. It returns the ID of the last event, from which the
+// stream can be resumed.
 func (h *post) events(l *link, x *capture.Exchange, body io.Reader) (last string, err error) {
-	reader := sse.NewReader(body, maxMessage)
+	reader := eventstream.NewReader(body, maxMessage)
 	for {
 		e, err := reader.Next()
 		switch {
@@ -264,19 +269,20 @@ func (h *post) events(l *link, x *capture.Exchange, body io.Reader) (last string
 			return reader.LastID(), err
 		}
 		if len(bytes.TrimSpace(e.Data)) == 0 {
-			continue // only an id, to come back to
+			continue // an event with only an ID, to resume from
 		}
 		l.receive(e.Data, x.Response(e.Data, e.ID))
 	}
 }
 
-// Times of the stream on which a legacy MCP server speaks by itself.
+// Intervals of the stream on which a legacy MCP server sends messages of its own.
 const (
 	listenAgain = time.Second
 	listenTries = 20
 )
 
-// listen reads what the server says by itself (MCP 2025-11-25, Streamable HTTP, Listening for Messages from the Server).
+// listen reads messages that the server initiates (MCP 2025-11-25, Streamable HTTP, Listening for
+// Messages from the Server).
 func (h *post) listen(l *link) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -292,7 +298,7 @@ func (h *post) listen(l *link) {
 			if err != nil {
 				return
 			}
-			r.Header = l.headers(h.ctx, nil, http.Header{"Content-Type": nil, "Accept": {sse.ContentType}})
+			r.Header = l.headers(h.ctx, nil, http.Header{"Content-Type": nil, "Accept": {eventstream.ContentType}})
 			if last != "" {
 				r.Header.Set("Last-Event-Id", last)
 			}
@@ -319,19 +325,19 @@ func (h *post) listenOnce(l *link, r *http.Request) (last string, again bool) {
 	}
 	defer answer.Body.Close()
 	x.Head(answer.StatusCode, answer.Header)
-	if !sse.IsStream(answer) {
+	if !eventstream.IsStream(answer) {
 		x.End(nil)
 		return "", false
 	}
 	last, err = h.events(l, x, answer.Body)
 	if h.ctx.Err() != nil {
-		err = nil // we hung up
+		err = nil // we closed the connection
 	}
 	x.End(err)
 	return last, h.ctx.Err() == nil
 }
 
-// get fetches a document beside the endpoint, such as an agent's card, on the record.
+// get fetches a document next to the endpoint, such as an agent's card. The exchange is recorded.
 func (h *post) get(ctx context.Context, l *link, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -358,7 +364,7 @@ func (h *post) get(ctx context.Context, l *link, path string) ([]byte, error) {
 	return body, err
 }
 
-// leave tells an MCP server that its session is over.
+// leave closes the session on an MCP server.
 func (h *post) leave(l *link) {
 	l.mu.Lock()
 	session := l.session
@@ -374,16 +380,16 @@ func (h *post) leave(l *link) {
 	}
 	r.Header = l.headers(ctx, nil, http.Header{"Content-Type": nil})
 	if answer, err := h.client.Do(r); err == nil {
-		_ = answer.Body.Close() // whatever it says
+		_ = answer.Body.Close() // any response will do
 	}
 }
 
-// bind gives the way the link that it belongs to, for its end.
+// close cancels all exchanges and waits for them.
 func (h *post) close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
 	h.cancel()
-	h.tasks.Wait()
+	grace.Wait(&h.tasks, grace.Time)
 	h.idle()
 }

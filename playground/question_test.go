@@ -2,7 +2,13 @@ package playground_test
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,7 +19,8 @@ import (
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// A server's question waits for a person, and the answer goes where it belongs: in an MCP session over HTTP, and on a socket.
+// TestQuestions checks that a server's request waits for a person, and the response is sent to the
+// right place: in an MCP session over HTTP, and on a socket.
 func TestQuestions(t *testing.T) {
 	web, tcp := services(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{
@@ -47,6 +54,61 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
+// TestQuestionsOfTabs checks that a question belongs to the tab that made the call. Another tab
+// cannot answer it without taking it over, and it cannot be answered twice.
+func TestQuestionsOfTabs(t *testing.T) {
+	web, tcp := services(t)
+	b := open(t, &playground.Options{Targets: []playground.Target{
+		{Name: "@tcp", Address: tcp}, {Name: "@table", Address: web + "/mcp", Protocol: playground.ProtocolMCP},
+	}})
+	for _, c := range []struct{ target, text, method string }{
+		{"@tcp", `{"jsonrpc":"2.0","id":"q","method":"ask","params":["tea?"]}`, "answer"},
+		{"@table", `{"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"book-table","arguments":{"restaurant":"Zur Linde","guests":4,"time":"2026-03-14T19:30"}}}`, "elicitation/create"},
+	} {
+		for _, taken := range []bool{false, true} {
+			var s sent
+			b.call("send", obj{"target": c.target, "text": c.text, "page": "one"}, &s)
+			q := b.question(c.method)
+			owner := "one"
+			for _, page := range []string{"two", ""} {
+				if e := b.try("answer", obj{"ref": q.Ref, "choice": 0, "page": page}, nil); e == nil || !strings.Contains(e.Message, "another tab") {
+					t.Errorf("%s: tab %q answers the question of tab one: %v", c.target, page, e)
+				}
+			}
+			if taken {
+				owner = "two"
+				b.call("questions/take", obj{"ref": q.Ref, "page": "two"}, nil)
+				if e := b.try("answer", obj{"ref": q.Ref, "choice": 0, "page": "one"}, nil); e == nil {
+					t.Errorf("%s: tab one answers what tab two has taken over", c.target)
+				}
+			}
+			// Of many concurrent answers, exactly one is sent.
+			var right atomic.Int32
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					if b.try("answer", obj{"ref": q.Ref, "text": q.Draft, "page": owner}, nil) == nil {
+						right.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			if n := right.Load(); n != 1 {
+				t.Errorf("%s: %d of 8 answers were sent, want one", c.target, n)
+			}
+			b.answerTo(s.Ref)
+			for _, page := range []string{"one", "two", ""} {
+				if e := b.try("answer", obj{"ref": q.Ref, "choice": 0, "page": page}, nil); e == nil || !strings.Contains(e.Message, "not an open question") {
+					t.Errorf("%s: answered twice: %v", c.target, e)
+				}
+				if e := b.try("questions/take", obj{"ref": q.Ref, "page": page}, nil); e == nil {
+					t.Errorf("%s: a closed question is taken over", c.target)
+				}
+			}
+		}
+	}
+}
+
 type asked struct {
 	Ref     string           `json:"ref"`
 	Target  string           `json:"target"`
@@ -56,7 +118,7 @@ type asked struct {
 	Rest    map[string]any   `json:",embed"`
 }
 
-// question waits for a question by following what is new, as the page does.
+// question waits for a question by following changes, as the page does.
 func (b *browser) question(method string) (found asked) {
 	b.Helper()
 	b.follow(func(name string, params jsonrpc.Raw) bool {
@@ -95,5 +157,48 @@ func (b *browser) answerTo(ref string) (text string) {
 		if err := log.Wait(ctx, rev); err != nil {
 			b.Fatalf("#%s is not answered: %v", ref, err)
 		}
+	}
+}
+
+// TestQuestionsThatWaitAreWeighed checks that a server cannot make the page hold more than 8 MiB of
+// questions, and that smaller ones are still shown.
+func TestQuestionsThatWaitAreWeighed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		long := strings.Repeat("x", 1<<20)
+		for i := range 10 {
+			if _, err := fmt.Fprintf(c, `{"jsonrpc":"2.0","id":%d,"method":"long","params":[%q]}`+"\n", i, long); err != nil {
+				return
+			}
+		}
+		if _, err := io.WriteString(c, `{"jsonrpc":"2.0","id":"s","method":"short"}`+"\n"); err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, c) // until the page is closed
+	}()
+	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@tcp", Address: "tcp://" + l.Addr().String()}}})
+	b.call("send", obj{"target": "@tcp", "text": `{"jsonrpc":"2.0","method":"x"}`}, nil)
+	shown := 0
+	b.follow(func(name string, params jsonrpc.Raw) bool {
+		var in struct {
+			Questions []asked `json:"questions"`
+		}
+		if name != "questions" || json.Unmarshal(params, &in) != nil {
+			return false
+		}
+		shown = len(in.Questions)
+		return slices.ContainsFunc(in.Questions, func(q asked) bool { return q.Method == "short" })
+	})
+	if shown != 8 {
+		t.Errorf("%d questions are shown", shown)
 	}
 }

@@ -10,17 +10,19 @@ import (
 	"sync"
 
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/internal/x/origin"
-	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// A recorded is an http.RoundTripper whose exchanges are recorded: for clients of protocols, which make their own requests.
+// A recorded is an http.RoundTripper that records its exchanges, for protocol clients that make
+// their own requests.
 type recorded struct {
 	wire   *capture.Wire
 	base   http.RoundTripper
 	header http.Header // added to each request to origin
 	origin *http.Request
-	seen   func(x *capture.Exchange, r *http.Request, answer *http.Response, err error) // may be nil
+	// seen is called for each exchange. It may be nil.
+	seen func(x *capture.Exchange, r *http.Request, answer *http.Response, err error)
 }
 
 // recordedClient makes an http.Client for a target.
@@ -33,7 +35,8 @@ func (p *Playground) recordedClient(spec *Target, wire *capture.Wire, seen func(
 	if spec.Token != "" {
 		r.header.Set("Authorization", "Bearer "+spec.Token)
 	}
-	r.origin, _ = http.NewRequestWithContext(context.Background(), http.MethodGet, spec.Address, nil) // nil for no URL: then no header is added
+	// The request is nil if the address is no URL. In that case no header is added.
+	r.origin, _ = http.NewRequestWithContext(context.Background(), http.MethodGet, spec.Address, nil)
 	return &http.Client{Transport: r}, idle
 }
 
@@ -61,7 +64,7 @@ func (t *recorded) RoundTrip(r *http.Request) (*http.Response, error) {
 					x.Junk(capture.Out, hiddenBody(body, true), "a form")
 				}
 			}
-			_ = copied.Close() // it was read
+			_ = copied.Close() // already read
 		}
 	}
 	answer, err := t.base.RoundTrip(r)
@@ -73,16 +76,17 @@ func (t *recorded) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.Head(answer.StatusCode, answer.Header)
-	media := sse.MediaType(answer)
-	if media == sse.ContentType {
+	media := eventstream.MediaType(answer)
+	if media == eventstream.ContentType {
 		answer.Body = newStreamTap(x, answer.Body)
 	} else {
-		answer.Body = &bodyTap{body: answer.Body, x: x, json: isJSON(media) && r.Method == http.MethodPost} // what is only fetched is a document: an agent's card
+		// The result of a GET is a document, such as an agent's card.
+		answer.Body = &bodyTap{body: answer.Body, x: x, json: isJSON(media) && r.Method == http.MethodPost}
 	}
 	return answer, nil
 }
 
-// A bodyTap keeps what is read of a body and records it at the end.
+// A bodyTap collects what is read of a body and records it at the end.
 type bodyTap struct {
 	body io.ReadCloser
 	x    *capture.Exchange
@@ -125,7 +129,7 @@ func (b *bodyTap) finish(err error) {
 	})
 }
 
-// A streamTap records the events of a stream while somebody else reads them.
+// A streamTap records the events of a stream while another reader consumes them.
 type streamTap struct {
 	body io.ReadCloser
 	pipe *io.PipeWriter
@@ -137,13 +141,13 @@ type streamTap struct {
 func newStreamTap(x *capture.Exchange, body io.ReadCloser) *streamTap {
 	r, w := io.Pipe()
 	s := &streamTap{body: body, pipe: w, done: make(chan struct{}), x: x}
-	go func() { // ends with Close, which waits for it
+	go func() { // returns after Close, which waits for it
 		defer close(s.done)
-		reader := sse.NewReader(r, maxMessage)
+		reader := eventstream.NewReader(r, maxMessage)
 		for {
 			e, err := reader.Next()
 			if err != nil {
-				_, _ = io.Copy(io.Discard, r) // the writer is the one who counts
+				_, _ = io.Copy(io.Discard, r) // drain, so that the writer never blocks
 				return
 			}
 			if len(bytes.TrimSpace(e.Data)) > 0 {
@@ -173,7 +177,7 @@ func (s *streamTap) Close() error {
 
 func (s *streamTap) finish(err error) {
 	s.once.Do(func() {
-		_ = s.pipe.Close() // it never fails
+		_ = s.pipe.Close() // never fails
 		<-s.done
 		if errors.Is(err, io.EOF) {
 			err = nil

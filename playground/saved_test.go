@@ -11,9 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/playground/suite"
 )
 
-// byHand is a file as a person writes it: with a comment, in an order of its own, with members that parley does not know.
+// byHand is a file as a person writes it: with a comment, its own order of members and unknown
+// members.
 const byHand = `// The table of Friday.
 {
     "asserts": [
@@ -52,7 +54,8 @@ func (p *Playground) listed(t *testing.T) savedResult {
 	return list
 }
 
-// A file that was written by hand is read, changed where the page changes it, and left alone everywhere else.
+// TestSavedByHand checks that a file written by hand is read, edited where the page changes it, and
+// otherwise preserved.
 func TestSavedByHand(t *testing.T) {
 	p := folder(t, map[string]string{"friday.call.json": byHand})
 	read := func() (savedView, string) {
@@ -84,7 +87,7 @@ func TestSavedByHand(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		change   func(*savedParams)
-		old, new string // what is another in the file
+		old, new string // the difference in the file
 	}{
 		{"nothing", func(*savedParams) {}, "", ""},
 		{"a variable", func(in *savedParams) { in.Variables["guests"] = "12" }, `"guests": 4`, `"guests": "12"`},
@@ -110,11 +113,11 @@ func TestSavedByHand(t *testing.T) {
 	}
 }
 
-// A new file is one that people like to read; secrets are not in it.
+// TestSavedFile checks that a new file is readable and contains no secrets.
 func TestSavedFile(t *testing.T) {
 	p := folder(t, nil)
 	value := "Bearer secret"
-	in := savedParams{Name: "one", Target: "@demo", Text: `{"jsonrpc":"2.0"}`, Headers: []headerField{{"Authorization", &value}}, Variables: Variables{"b": "2", "a": "1"},
+	in := savedParams{Name: "one", Target: "@demo", Text: `{"jsonrpc":"2.0"}`, Headers: []headerField{{Name: "Authorization", Value: &value}}, Variables: Variables{"b": "2", "a": "1"},
 		Asserts: []assertView{{Assert{Path: "$.result.items[0].name", Is: "equals"}, `{"a": [1, 1e2]}`}, {Assert{Path: "$.error", Is: "missing"}, ""}, {Assert{Path: "$.result.text", Is: "matches"}, `"^a long pattern, so that all of it is too long for one line"`}}}
 	out, err := p.savedSave(t.Context(), in)
 	if err != nil {
@@ -147,7 +150,8 @@ func TestSavedFile(t *testing.T) {
 	}
 }
 
-// What cannot be saved is refused with its place, and nothing is overwritten that nobody looked at.
+// TestSaveRefuses checks that invalid calls are rejected with the position of the error, and a file
+// that was changed by others is not overwritten.
 func TestSaveRefuses(t *testing.T) {
 	p := folder(t, map[string]string{
 		"a.call.json": `{"name":"a","target":"@t","text":"1"}`, "b.call.json": `{"target":"@t","text":"2"}`, "c.call.json": `{"name":"a","text":"3"}`, "d.call.json": `{"name":`,
@@ -183,7 +187,7 @@ func TestSaveRefuses(t *testing.T) {
 		{"a word", savedParams{Name: "x", Asserts: []assertView{{Assert{Path: "$", Is: "is"}, ""}}}, "/asserts/0/is"},
 		{"a value", savedParams{Name: "x", Asserts: []assertView{{Assert{Path: "$", Is: "equals"}, "tru"}}}, "/asserts/0/raw"},
 		{"a variable", savedParams{Name: "x", Variables: Variables{"a b": "c"}}, "/variables"},
-		{"too many", savedParams{Name: "x", Asserts: make([]assertView, maxAsserts+1)}, "/asserts"},
+		{"too many", savedParams{Name: "x", Asserts: make([]assertView, suite.MaxAsserts+1)}, "/asserts"},
 	} {
 		_, err := p.savedSave(t.Context(), c.in)
 		e, ok := err.(*jsonrpc.Error)
@@ -196,36 +200,8 @@ func TestSaveRefuses(t *testing.T) {
 	}
 }
 
-func TestFillIn(t *testing.T) {
-	variables := map[string]string{"a": "1", "b-c.d": "{{a}}", "e": `"$1`}
-	for _, c := range []struct{ text, want string }{
-		{`[{{a}},"{{a}}"]`, `[1,"1"]`}, {`{{b-c.d}}`, `{{a}}`}, {`{{e}}`, `"$1`}, {`{{x}} {{ a }} {{1}} {a}`, `{{x}} {{ a }} {{1}} {a}`}, {`{{{a}}}`, `{1}`},
-	} {
-		if got := fillIn(c.text, variables); got != c.want {
-			t.Errorf("fillIn(%s) = %s, want %s", c.text, got, c.want)
-		}
-	}
-}
-
-func TestHold(t *testing.T) {
-	answer := `{"result":{"n":9007199254740993,"t":"a\u00e9","list":[{"x.y":null}],"half":1.50}}`
-	for _, c := range []struct {
-		path, is, value string
-		ok              bool
-	}{
-		{"$.result.n", "equals", "9007199254740993", true}, {"$.result.n", "equals", "9007199254740992", false}, {"$.result.n", "more", "9007199254740992", true}, {"$.result.n", "less", "9007199254740992", false},
-		{"$.result.t", "equals", `"aé"`, true}, {"$.result.t", "matches", `"^a.$"`, true}, {"$.result.t", "matches", `"("`, false}, {"$.result.n", "matches", `"993$"`, true},
-		{`$.result.list[0]["x.y"]`, "exists", "", true}, {`$.result.list[0]["x.y"]`, "equals", "null", true}, {"$.result.list[1]", "missing", "", true}, {"$.error", "exists", "", false}, {"$.result.half", "equals", "1.5", true},
-		{"$.error", "equals", "null", false}, {"$", "exists", "", true},
-	} {
-		a := Assert{c.path, c.is, jsonrpc.Raw(c.value)}
-		if got := a.hold([]byte(answer)); got.OK != c.ok || got.Text == "" {
-			t.Errorf("%+v: %+v, want %v", a, got, c.ok)
-		}
-	}
-}
-
-// Whatever file is there, it is read or refused; and what is saved into it is read again.
+// FuzzMergeSaved checks that any file is either read or rejected, and after a call is saved into
+// it, it can be read again.
 func FuzzMergeSaved(f *testing.F) {
 	for _, seed := range []string{byHand, `{"name":"a","variables":{},"asserts":[]}`, `{"name":"a",}`, `/* x */ {"variables" : {"a":1,},"a":{}}`, `{"name":"a","name":"b"}`, `{}`} {
 		f.Add(seed, "text", "value")
@@ -237,7 +213,7 @@ func FuzzMergeSaved(f *testing.F) {
 		if err != nil {
 			return
 		}
-		v, err := parseSaved(out)
+		v, err := suite.ParseJSON(out)
 		if err != nil {
 			t.Fatalf("%q became %q: %v", file, out, err)
 		}
@@ -245,12 +221,12 @@ func FuzzMergeSaved(f *testing.F) {
 		var back Saved
 		if err := json.Unmarshal(v.Pack(), &back); err != nil {
 			var before map[string]jsonrpc.Raw
-			old, _ := parseSaved([]byte(file))
+			old, _ := suite.ParseJSON([]byte(file))
 			old.Standardize()
 			if json.Unmarshal(old.Pack(), &before) == nil {
 				t.Fatalf("%q became %q: %v", file, out, err)
 			}
-			return // it was no JSON object before
+			return // it was not a JSON object before
 		}
 		if back.Text != s.Text || back.Variables["v"] != value || len(back.Asserts) != 1 {
 			t.Errorf("%q became %q, want %+v", file, out, s)

@@ -10,53 +10,18 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/playground/internal/schemaview"
+	"github.com/da1ed7bb/parley/playground/suite"
 )
 
-// This file changes the files of saved calls as a person would: what is not touched stays as it is written, with its comments,
-// its order and the members that are not ours.
+// This file edits the files of saved calls as a person would: parts that do not change are
+// preserved as written, including comments, order and unknown members.
 
-// savedMembers are the members of a file that are ours.
-var savedMembers = []string{"name", "target", "text", "headers", "variables", "asserts", "updated"}
+// savedMembers are the members that this package writes, and those that text replaces.
+var savedMembers = []string{"name", "target", "text", "method", "params", "notify", "headers", "variables", "asserts", "updated"}
 
-// maxSavedDepth bounds the nesting of a file: the parser of JSON with comments knows no bound of its own.
-const maxSavedDepth = 100
-
-// parseSaved reads a file: JSON, with comments and commas at the end if somebody likes those.
-func parseSaved(text []byte) (hujson.Value, error) {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch rest := text[i:]; {
-		case rest[0] == '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-		case bytes.HasPrefix(rest, []byte("//")):
-			i += skipTo(rest, "\n")
-		case bytes.HasPrefix(rest, []byte("/*")):
-			i += skipTo(rest, "*/")
-		case rest[0] == '{' || rest[0] == '[':
-			depth++
-		case rest[0] == '}' || rest[0] == ']':
-			depth--
-		}
-		if depth > maxSavedDepth {
-			return hujson.Value{}, fmt.Errorf("it is nested more than %d deep", maxSavedDepth)
-		}
-	}
-	return hujson.Parse(text)
-}
-
-// skipTo is how far it is to the end of a comment.
-func skipTo(text []byte, end string) int {
-	if i := bytes.Index(text[2:], []byte(end)); i >= 0 {
-		return 1 + i + len(end)
-	}
-	return len(text)
-}
-
-// mergeSaved is the text of a file after a call was saved in it; before is empty for a new one.
+// mergeSaved returns the text of a file after a call is saved in it. before is empty for a new
+// file.
 func mergeSaved(before []byte, s Saved) ([]byte, error) {
 	own, err := json.Marshal(&s, json.Deterministic(true))
 	if err != nil {
@@ -65,13 +30,13 @@ func mergeSaved(before []byte, s Saved) ([]byte, error) {
 	if len(before) == 0 {
 		return append(layOut(nil, own, "", "  "), '\n'), nil
 	}
-	file, err := parseSaved(before)
+	file, err := suite.ParseJSON(before)
 	if err != nil {
 		return nil, err
 	}
 	object, ok := file.Value.(*hujson.Object)
 	if !ok {
-		return nil, fmt.Errorf("the file holds no object")
+		return nil, fmt.Errorf("the file does not contain an object")
 	}
 	l := layout{gap: hujson.Extra("\n  "), unit: "  "}
 	if n := len(object.Members); n > 0 {
@@ -87,7 +52,8 @@ func mergeSaved(before []byte, s Saved) ([]byte, error) {
 	return file.Pack(), nil
 }
 
-// gapOf is the white space in front of a member: the line break and the blanks, without a comment that ends the line before.
+// gapOf returns the white space before a member: the line break and the indentation, without a
+// comment at the end of the previous line.
 func gapOf(extra hujson.Extra) hujson.Extra {
 	i := bytes.LastIndexByte(extra, '\n')
 	if i < 0 || len(bytes.TrimSpace(extra[i:])) > 0 {
@@ -96,21 +62,21 @@ func gapOf(extra hujson.Extra) hujson.Extra {
 	return slices.Clone(extra[i:])
 }
 
-// A layout is how a file is written.
+// A layout describes how a file is formatted.
 type layout struct {
 	gap  hujson.Extra // before a member
-	unit string       // by which a line is indented; "" if all is one line
+	unit string       // indentation of one level; "" if everything is on one line
 }
 
-// merge puts the members of own into an object of a file. at is the member in which it is: "" for the file itself, whose other
-// members are somebody else's.
+// merge puts the members of own into an object of a file. at is the name of the member that
+// contains the object, or "" for the file itself, whose unknown members are preserved.
 func (l *layout) merge(object *hujson.Object, own jsonrpc.Raw, at string) (err error) {
 	ours := make(map[string]jsonrpc.Raw)
 	var names []string
-	members(own, func(name string, value jsonrpc.Raw) {
-		ours[name] = value
-		names = append(names, name)
-	})
+	for name, value := range own.Members() {
+		ours[string(name)] = value
+		names = append(names, string(name))
+	}
 	kept := object.Members[:0]
 	for _, m := range object.Members {
 		name := m.Name.Value.(hujson.Literal).String()
@@ -118,10 +84,10 @@ func (l *layout) merge(object *hujson.Object, own jsonrpc.Raw, at string) (err e
 		mine, set := ours[name]
 		delete(ours, name)
 		switch {
-		case !set && at == "" && (!slices.Contains(savedMembers, name) || len(now) <= 2): // not ours, or as empty as ours
+		case !set && at == "" && (!slices.Contains(savedMembers, name) || len(now) <= 2): // unknown, or empty
 		case !set:
 			continue
-		case sameValue(mine, now), at == "variables" && variableText(mine) == variableText(now):
+		case schemaview.SameValue(mine, now), at == "variables" && suite.ValueOf(mine).Text == suite.ValueOf(now).Text:
 		default:
 			if err := l.change(&m.Value, name, mine); err != nil {
 				return err
@@ -142,7 +108,8 @@ func (l *layout) merge(object *hujson.Object, own jsonrpc.Raw, at string) (err e
 	return nil
 }
 
-// change gives a member another value. Of lists and of variables it changes what is another, and leaves the rest as it is written.
+// change gives a member another value. In lists and variables it changes only what differs, and
+// preserves the rest as written.
 func (l *layout) change(v *hujson.Value, name string, mine jsonrpc.Raw) (err error) {
 	switch was := v.Value.(type) {
 	case *hujson.Object:
@@ -151,12 +118,12 @@ func (l *layout) change(v *hujson.Value, name string, mine jsonrpc.Raw) (err err
 			if n := len(was.Members); n > 0 {
 				deeper.gap = gapOf(was.Members[n-1].Name.BeforeExtra)
 			} else if l.unit != "" {
-				break // written anew
+				break // written from scratch
 			}
 			return deeper.merge(was, mine, name)
 		}
 	case *hujson.Array:
-		elementsNow := elements(mine)
+		elementsNow := slices.Collect(mine.Elements())
 		if len(was.Elements) == 0 {
 			break
 		}
@@ -169,7 +136,8 @@ func (l *layout) change(v *hujson.Value, name string, mine jsonrpc.Raw) (err err
 			}
 			fresh := hujson.Value{BeforeExtra: gapOf(was.Elements[len(was.Elements)-1].BeforeExtra)}
 			if at < len(was.Elements) && len(elementsNow) == len(was.Elements) {
-				fresh.BeforeExtra = was.Elements[at].BeforeExtra // it takes a place, with what stands before that
+				// The new element replaces another and takes over the comment before it.
+				fresh.BeforeExtra = was.Elements[at].BeforeExtra
 			}
 			if fresh.Value, err = l.fresh(e); err != nil {
 				return err
@@ -177,7 +145,8 @@ func (l *layout) change(v *hujson.Value, name string, mine jsonrpc.Raw) (err err
 			next = append(next, fresh)
 		}
 		if n := len(next); n > 0 && next[n-1].AfterExtra == nil {
-			next[n-1].AfterExtra = slices.Clone(was.Elements[len(was.Elements)-1].AfterExtra) // a comma at the end stays
+			// This preserves a trailing comma.
+			next[n-1].AfterExtra = slices.Clone(was.Elements[len(was.Elements)-1].AfterExtra)
 		}
 		was.Elements = next
 		return nil
@@ -186,26 +155,26 @@ func (l *layout) change(v *hujson.Value, name string, mine jsonrpc.Raw) (err err
 	return err
 }
 
-// sameElement compares an element of ours with one of a file, which may say more.
+// sameElement compares an element of ours with one of a file, which may have additional members.
 func sameElement(name string, mine, now jsonrpc.Raw) bool {
 	switch name {
 	case "asserts":
 		var a, b Assert
-		return decodeLoosely(mine, &a) == nil && decodeLoosely(now, &b) == nil && a.Path == b.Path && a.Is == b.Is && (len(a.Value) == 0) == (len(b.Value) == 0) && (len(a.Value) == 0 || sameValue(a.Value, b.Value))
+		return decodeLoosely(mine, &a) == nil && decodeLoosely(now, &b) == nil && a.Path == b.Path && a.Is == b.Is && (len(a.Value) == 0) == (len(b.Value) == 0) && (len(a.Value) == 0 || schemaview.SameValue(a.Value, b.Value))
 	case "headers":
 		var a, b headerField
 		return decodeLoosely(mine, &a) == nil && decodeLoosely(now, &b) == nil && a.Name == b.Name && (a.Value == nil) == (b.Value == nil) && (a.Value == nil || *a.Value == *b.Value)
 	}
-	return sameValue(mine, now)
+	return schemaview.SameValue(mine, now)
 }
 
-// fresh lays out a value that is new.
+// fresh formats a new value.
 func (l *layout) fresh(value jsonrpc.Raw) (hujson.ValueTrimmed, error) {
 	v, err := hujson.Parse(layOut(nil, value, l.unit, l.unit))
 	return v.Value, err
 }
 
-// plainJSON is a value without its comments.
+// plainJSON returns a value without its comments.
 func plainJSON(v hujson.Value) jsonrpc.Raw {
 	v = v.Clone()
 	v.Standardize()
@@ -213,25 +182,18 @@ func plainJSON(v hujson.Value) jsonrpc.Raw {
 	return jsonrpc.Raw(bytes.TrimSpace(v.Pack()))
 }
 
-// variableText is the value of a variable: a text, or what else somebody wrote, as it stands.
-func variableText(value jsonrpc.Raw) (text string) {
-	if kindOf(value) != "string" || value.Decode(&text) != nil {
-		return string(value)
-	}
-	return text
-}
-
-// lineWidth is how long a value may be that stays on one line of a file.
+// lineWidth is the maximum length of a value that is written on one line of a file.
 const lineWidth = 100
 
-// layOut appends a value as people write it: what is short on one line, what is longer with a line for each member. indent is that of
-// the line it begins on; with unit "" all is one line.
+// layOut appends a value in readable form: a short value on one line, a longer one with a line for
+// each member. indent is the indentation of the line where it starts. If unit is "", everything is
+// on one line.
 func layOut(dst []byte, value jsonrpc.Raw, indent, unit string) []byte {
 	flat := jsontext.Value(bytes.Clone(value))
 	if flat.Format(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true), jsontext.PreserveRawStrings(true)) != nil {
 		flat = jsontext.Value(value)
 	}
-	kind := kindOf(value)
+	kind := schemaview.KindOf(value)
 	if kind != "object" && kind != "array" || unit == "" || len(flat) <= 2 || indent != "" && len(indent)+len(flat) <= lineWidth {
 		return append(dst, flat...)
 	}
@@ -254,9 +216,11 @@ func layOut(dst []byte, value jsonrpc.Raw, indent, unit string) []byte {
 		dst = layOut(dst, v, deeper, unit)
 	}
 	if kind == "object" {
-		members(value, item)
+		for name, v := range value.Members() {
+			item(string(name), v)
+		}
 	} else {
-		for _, v := range elements(value) {
+		for v := range value.Elements() {
 			item("", v)
 		}
 	}

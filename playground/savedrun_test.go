@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// held is what became of assertions.
+// held is the result of assertions.
 type held struct {
 	OK      bool   `json:"ok"`
 	Text    string `json:"text"`
@@ -21,7 +21,8 @@ type held struct {
 	Rest map[string]any `json:",embed"`
 }
 
-// The file in the guide is one that runs, and whose checks hold; with another value one of them does not.
+// TestSavedCallOfTheGuide checks that the file in the guide runs and its assertions hold. With
+// another value, one of them fails.
 func TestSavedCallOfTheGuide(t *testing.T) {
 	guide, err := os.ReadFile("../docs/guides/send-anything.md")
 	if err != nil {
@@ -44,12 +45,13 @@ func TestSavedCallOfTheGuide(t *testing.T) {
 		t.Errorf("it ran as %+v", out)
 	}
 	b.call("saved/run", obj{"name": "the difference", "variables": obj{"much": "1"}}, &out)
-	if out.OK || !out.Results[0].OK || out.Results[1].OK || !strings.Contains(out.Results[1].Text, "it is 41") {
+	if out.OK || !out.Results[0].OK || out.Results[1].OK || !strings.Contains(out.Results[1].Text, "the value is 41") {
 		t.Errorf("with another value it ran as %+v", out)
 	}
 }
 
-// Assertions can be held against any call that was sent, as soon as it is answered; a headers' variable is filled in too.
+// TestSavedCheck checks that assertions can be checked against any sent call once its response
+// arrives. Variables in headers are filled in, too.
 func TestSavedCheck(t *testing.T) {
 	web, tcp := services(t)
 	b := open(t, &playground.Options{Targets: []playground.Target{{Name: "@web", Address: web + "/rpc"}, {Name: "@tcp", Address: tcp}}})

@@ -3,8 +3,6 @@ package playground
 import (
 	"bytes"
 	"context"
-	"net/http"
-	"slices"
 	"time"
 
 	"github.com/da1ed7bb/parley/a2a"
@@ -15,18 +13,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// waitTime bounds how long a caller of send waits for the answer that it wants.
+// waitTime limits how long a call of send waits for the requested response.
 const waitTime = time.Minute
-
-// A sent is something that was sent from the page, with all that it takes to send it again.
-type sent struct {
-	time    time.Time
-	ref     capture.Ref
-	target  string
-	payload []byte
-	header  http.Header
-	asIs    bool
-}
 
 type sendParams struct {
 	Target  string        `json:"target"`
@@ -34,7 +22,9 @@ type sendParams struct {
 	Base64  []byte        `json:"base64,omitzero"`
 	Headers []headerField `json:"headers,omitzero"`
 	Wait    bool          `json:"wait,omitzero"`
-	Line    string        `json:"line,omitzero"` // "as-is": newlines are sent where they cut a message
+	// "as-is": newlines are sent even where they split a message
+	Line string `json:"line,omitzero"`
+	Page string `json:"page,omitzero"` // the tab that receives questions about this call
 }
 
 type sendResult struct {
@@ -50,21 +40,22 @@ func (p *Playground) apiSend(ctx context.Context, in sendParams) (sendResult, er
 		return sendResult{}, err
 	}
 	b := bytesParam{in.Text, in.Base64}
-	return p.send(ctx, in.Target, outgoing{b.bytes(), header, in.Line == "as-is"}, in.Wait)
+	return p.send(ctx, in.Target, outgoing{b.bytes(), header, in.Line == "as-is"}, in.Page, in.Wait)
 }
 
-// send sends bytes to a target and remembers that.
-func (p *Playground) send(ctx context.Context, name string, o outgoing, wait bool) (sendResult, error) {
+// send sends bytes to a target and adds them to the history.
+func (p *Playground) send(ctx context.Context, name string, o outgoing, page string, wait bool) (sendResult, error) {
 	if len(o.payload) > maxMessage {
-		return sendResult{}, badParam("/text", "that is %d bytes; the page sends up to %d", len(o.payload), maxMessage)
+		return sendResult{}, badParam("/text", "%d bytes; the limit of the page is %d", len(o.payload), maxMessage)
 	}
 	l, err := p.ensure(ctx, name)
 	if err != nil {
 		return sendResult{}, err
 	}
+	l.setPage(page)
 	ref, err := l.send(ctx, o)
 	if ref.seq != 0 {
-		p.remember(sent{time.Now(), capture.Ref{Seq: ref.seq}, name, o.payload, o.header, o.asIs})
+		p.remember(sent{time.Now(), capture.Ref{Seq: ref.seq}, name, o.payload, o.header, o.asIs, page})
 	}
 	r := sendResult{Ref: ref.String(), Conn: l.wire.Conn(), HTTP: ref.http}
 	if err == nil && wait {
@@ -73,30 +64,23 @@ func (p *Playground) send(ctx context.Context, name string, o outgoing, wait boo
 	return r, err
 }
 
-// maxRemembered bounds the bytes of history; the newest is kept whatever it takes.
-const maxRemembered = 64 << 20
-
 func (p *Playground) remember(s sent) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s.payload = bytes.Clone(s.payload)
-	p.history = append(p.history, s)
-	size := 0
-	for i := len(p.history) - 1; i >= 0; i-- {
-		if size += len(p.history[i].payload); i < len(p.history)-1 && (size > maxRemembered || len(p.history)-i > maxHistory) {
-			p.history = slices.Clone(p.history[i+1:])
-			break
-		}
+	p.sent.add(s)
+	if len(p.questions.all()) > 0 {
+		p.changes.signal() // one of the questions may be about this call
 	}
 }
 
-// shrugTime is how long a server may think about bytes that are no message before nobody expects an answer.
+// shrugTime is how long a response is awaited after bytes that are not a message.
 const shrugTime = 3 * time.Second
 
-// await returns the row of the answer to what was sent, "" if there will be none.
+// await returns the row of the response to what was sent, or "" if there will be none.
 func (p *Playground) await(ctx context.Context, ref capture.Ref) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, waitTime)
-	defer cancel()
+	if !p.options.Headless { // its caller bounds the time
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, waitTime)
+		defer cancel()
+	}
 	shrug := time.Now().Add(shrugTime)
 	for {
 		rev := p.rec.Rev()
@@ -105,7 +89,9 @@ func (p *Playground) await(ctx context.Context, ref capture.Ref) (string, error)
 			return row.Answer.String(), nil
 		}
 		wait := ctx
-		if ok && row.State == "" { // no message, or a batch of notifications: most servers say something
+		// The row is not a message, or it is a batch of notifications: most servers send some
+		// response.
+		if ok && row.State == "" {
 			var stop context.CancelFunc
 			wait, stop = context.WithDeadline(ctx, shrug)
 			defer stop()
@@ -119,7 +105,7 @@ func (p *Playground) await(ctx context.Context, ref capture.Ref) (string, error)
 	}
 }
 
-// mayBeAnswered reports whether there may still be an answer to a row.
+// mayBeAnswered reports whether a row may still receive a response.
 func (p *Playground) mayBeAnswered(row *capture.Row) bool {
 	switch {
 	case row.Kind == capture.RowNotification, row.Kind == capture.RowResult, row.Kind == capture.RowError:
@@ -131,7 +117,8 @@ func (p *Playground) mayBeAnswered(row *capture.Row) bool {
 	case row.Exchange == 0:
 		return true
 	}
-	for _, x := range p.rec.Rows(capture.Ref{Seq: row.Ref.Seq - 1}, 1) { // the exchange begins just before its first payload
+	// The exchange starts just before its first payload.
+	for _, x := range p.rec.Rows(capture.Ref{Seq: row.Ref.Seq - 1}, 1) {
 		if x.Kind == capture.RowHTTP && x.Exchange == row.Exchange {
 			return x.State == capture.StateWaiting
 		}
@@ -139,35 +126,29 @@ func (p *Playground) mayBeAnswered(row *capture.Row) bool {
 	return true
 }
 
-type refParams struct {
-	Log string `json:"log,omitzero"`
-	Ref string `json:"ref"`
+type resendParams struct {
+	Log  string `json:"log,omitzero"`
+	Ref  string `json:"ref"`
+	Page string `json:"page,omitzero"` // the tab
 }
 
 // apiResend sends the same bytes again, with the same headers, to the same target.
-func (p *Playground) apiResend(ctx context.Context, in refParams) (sendResult, error) {
+func (p *Playground) apiResend(ctx context.Context, in resendParams) (sendResult, error) {
 	s, err := p.recall(in.Log, in.Ref)
 	if err != nil {
 		return sendResult{}, err
 	}
-	return p.send(ctx, s.target, outgoing{s.payload, s.header, s.asIs}, false)
+	return p.send(ctx, s.target, outgoing{s.payload, s.header, s.asIs}, in.Page, false)
 }
 
-// recall returns what was sent, from memory or from the recording.
+// recall returns a sent message from memory or from the recording.
 func (p *Playground) recall(name, text string) (sent, error) {
 	ref, err := capture.ParseRef(text)
 	if err != nil {
-		return sent{}, badParam("/ref", "%q names no message", text)
+		return sent{}, badParam("/ref", "%q is not the number of a message", text)
 	}
 	if name == "" || name == "live" {
-		p.mu.Lock()
-		i := slices.IndexFunc(p.history, func(s sent) bool { return s.ref == ref })
-		var found sent
-		if i >= 0 {
-			found = p.history[i]
-		}
-		p.mu.Unlock()
-		if i >= 0 {
+		if found, ok := p.sent.find(ref); ok {
 			return found, nil
 		}
 	}
@@ -177,14 +158,14 @@ func (p *Playground) recall(name, text string) (sent, error) {
 	}
 	row, ok := p.rowOf(log, ref)
 	if !ok {
-		return sent{}, badParam("/ref", "#%s is not there", text)
+		return sent{}, badParam("/ref", "there is no message #%s", text)
 	}
 	payload, err := log.Payload(ref)
 	switch {
 	case err != nil:
 		return sent{}, badParam("/ref", "#%s: %v", text, err)
 	case row.Cut:
-		return sent{}, badParam("/ref", "#%s was too long to be kept whole", text)
+		return sent{}, badParam("/ref", "#%s was too long to be recorded in full", text)
 	case bytes.Contains(payload, []byte(capture.Hidden)):
 		return sent{}, badParam("/ref", "#%s was recorded without its secrets; edit a copy and put them back", text)
 	}
@@ -199,13 +180,17 @@ type answerParams struct {
 	Ref    string  `json:"ref"`
 	Text   *string `json:"text"`
 	Choice *int    `json:"choice"`
+	Page   string  `json:"page,omitzero"` // the tab
 }
 
+// apiAnswer sends a response to a question once. It rejects a second response, and one from a tab
+// that the question does not belong to.
 func (p *Playground) apiAnswer(ctx context.Context, in answerParams) (ref, error) {
-	q := p.question(in.Ref)
-	if q == nil {
-		return ref{}, badParam("/ref", "#%s is no open question", in.Ref)
+	q, err := p.questions.claim(in.Ref, in.Page)
+	if err != nil {
+		return ref{}, err
 	}
+	defer p.questions.release(q)
 	var text string
 	switch {
 	case in.Text != nil:
@@ -213,32 +198,32 @@ func (p *Playground) apiAnswer(ctx context.Context, in answerParams) (ref, error
 	case in.Choice != nil:
 		_, choices, _ := q.answers()
 		if *in.Choice < 0 || *in.Choice >= len(choices) {
-			return ref{}, badParam("/choice", "there are %d choices", len(choices))
+			return ref{}, badParam("/choice", "choice must be below %d", len(choices))
 		}
 		text = choices[*in.Choice].Draft
 	default:
 		return ref{}, badParam("", "text or choice is missing")
 	}
-	r, err := p.answer(ctx, in.Ref, []byte(text))
+	r, err := q.link.send(ctx, outgoing{payload: []byte(text)})
 	if r.seq != 0 {
-		p.remember(sent{time.Now(), capture.Ref{Seq: r.seq}, q.link.name, []byte(text), nil, false})
+		p.remember(sent{time.Now(), capture.Ref{Seq: r.seq}, q.link.name, []byte(text), nil, false, in.Page})
 	}
 	return ref{r.String()}, err
 }
 
-// apiCancel tells a server, by its protocol's own message, that nobody waits for an answer any more.
+// apiCancel sends the protocol's cancellation message for a call.
 func (p *Playground) apiCancel(ctx context.Context, in ref) (ref, error) {
 	at, err := capture.ParseRef(in.Ref)
 	if err != nil {
-		return ref{}, badParam("/ref", "%q names no message", in.Ref)
+		return ref{}, badParam("/ref", "%q is not the number of a message", in.Ref)
 	}
 	row, ok := p.rowOf(p.rec.Log, at)
 	if !ok || row.Kind != capture.RowRequest || row.Dir != capture.Out {
-		return ref{}, badParam("/ref", "#%s is no request of yours", in.Ref)
+		return ref{}, badParam("/ref", "#%s is not a request that you sent", in.Ref)
 	}
 	l := p.linkOf(row.Conn)
 	if l == nil {
-		return ref{}, badParam("/ref", "its connection is closed")
+		return ref{}, badParam("/ref", "the connection is closed")
 	}
 	payload, _ := p.rec.Payload(at)
 	text, err := l.cancelMessage(&row, payload)
@@ -248,7 +233,7 @@ func (p *Playground) apiCancel(ctx context.Context, in ref) (ref, error) {
 	if text == nil {
 		h, over := l.way.(*post)
 		if !over || !h.stop(at.Seq) {
-			return ref{}, badParam("/ref", "it is over already")
+			return ref{}, badParam("/ref", "the request has already finished")
 		}
 		return ref{}, nil
 	}
@@ -267,7 +252,8 @@ func (p *Playground) linkOf(conn int64) *link {
 	return nil
 }
 
-// cancelMessage is what says that a call is given up; nil where ending the HTTP request says it.
+// cancelMessage returns the message that cancels a call, or nil if ending the HTTP request cancels
+// it.
 func (l *link) cancelMessage(row *capture.Row, payload []byte) ([]byte, error) {
 	id := jsonrpc.Raw(row.ID)
 	notification := func(method string, params any) ([]byte, error) {
@@ -286,7 +272,7 @@ func (l *link) cancelMessage(row *capture.Row, payload []byte) ([]byte, error) {
 			ID        string `json:"id"`
 		} `json:"params"`
 	}
-	_ = decodeLoosely(payload, &sentParams) // what is not there is empty
+	_ = decodeLoosely(payload, &sentParams) // missing members stay empty
 	_, overHTTP := l.way.(*post)
 	switch l.spec.protocol() {
 	case ProtocolMCP:
@@ -296,7 +282,7 @@ func (l *link) cancelMessage(row *capture.Row, payload []byte) ([]byte, error) {
 		if modern && overHTTP {
 			return nil, nil
 		}
-		return notification(mcp.NotifyCancelled, map[string]any{"requestId": id, "reason": "cancelled by a person"})
+		return notification(mcp.NotifyCancelled, map[string]any{"requestId": id, "reason": "cancelled by the user"})
 	case ProtocolEditor:
 		if row.Method == editor.MethodPrompt {
 			return notification(editor.NotifyCancel, map[string]string{"sessionId": sentParams.Params.SessionID})
@@ -317,7 +303,8 @@ func (l *link) cancelMessage(row *capture.Row, payload []byte) ([]byte, error) {
 	return notification(jsonrpc.CancelRequest.Method, map[string]any{"id": id})
 }
 
-// namedIn looks for a member in what the server has said so far about a call: the id of a run, or of a task.
+// namedIn searches the messages received so far about a call for a member: the ID of a run or of a
+// task.
 func (p *Playground) namedIn(call capture.Ref, member string) string {
 	needle := []byte(`"` + member + `":"`)
 	for _, row := range p.rec.Rows(call, 2000) {
@@ -336,52 +323,4 @@ func (p *Playground) namedIn(call capture.Ref, member string) string {
 		}
 	}
 	return ""
-}
-
-type historyItem struct {
-	Time    time.Time     `json:"time"`
-	Target  string        `json:"target"`
-	Text    string        `json:"text,omitzero"`
-	Base64  string        `json:"base64,omitzero"`
-	Method  string        `json:"method,omitzero"`
-	Ref     string        `json:"ref"`
-	Headers []headerField `json:"headers,omitzero"`
-}
-
-type historyParams struct {
-	Limit int `json:"limit,omitzero"`
-}
-
-type historyResult struct {
-	Items []historyItem `json:"items"`
-}
-
-func (p *Playground) apiHistory(_ context.Context, in historyParams) (historyResult, error) {
-	if in.Limit <= 0 {
-		in.Limit = 100
-	}
-	p.mu.Lock()
-	list := slices.Clone(p.history)
-	p.mu.Unlock()
-	out := historyResult{Items: []historyItem{}}
-	for _, s := range slices.Backward(list) {
-		if len(out.Items) == in.Limit {
-			break
-		}
-		item := historyItem{Time: s.time, Target: s.target, Ref: s.ref.String()}
-		item.Text, item.Base64 = textOrBase64(s.payload)
-		if row, ok := p.rec.Row(s.ref); ok {
-			item.Method = row.Method
-		}
-		for _, name := range slices.Sorted(mapsKeys(s.header)) {
-			for _, value := range s.header[name] {
-				item.Headers = append(item.Headers, headerField{name, &value})
-			}
-			if s.header[name] == nil {
-				item.Headers = append(item.Headers, headerField{Name: name})
-			}
-		}
-		out.Items = append(out.Items, item)
-	}
-	return out, nil
 }

@@ -8,21 +8,25 @@ import (
 	"github.com/da1ed7bb/parley/capture"
 )
 
-// Rows in short. A long session is most of all the time that a browser takes to read 100,000 objects. So what the rows of a portion have alike is
-// said once, in "all", and most rows are lists:
+// This file encodes rows in a short form. Most of the time for a long session is spent in the
+// browser on parsing 100,000 objects. Therefore the common properties of a portion's rows are sent
+// once, in "all", and most rows are lists:
 //
-//	[ref, time, kind, dir, id, method, bytes, parent, call, answer, state, ms, brief, name, http, code]
+//	[ref, time, kind, dir, id, method, bytes, parent, call, answer,
+//	 state, ms, brief, name, http, code]
 //
-// kind, dir and state are places in the lists below, which the page has too (web/src/lib/short.js); refs are numbers; what is empty is 0 and is left
-// out at the end. A row that has more to tell is an object, as capture.Row.AppendJSON writes it. All of them have conn, target, carrier, session and
-// version of "all" (exchanges have no version), but an object with a "conn", or of kind lost, has its own.
+// kind, dir and state are indexes into the lists below, which the page also has
+// (web/src/lib/short.js). refs are numbers. Empty values are 0 and are omitted at the end. A row
+// with additional properties is an object, as capture.Row.AppendJSON writes it. All rows have the
+// conn, target, carrier, session and version of "all" (exchanges have no version), except an object
+// with a "conn" or of kind lost, which has its own.
 
 var (
 	shortKinds  = []string{"", capture.RowRequest, capture.RowNotification, capture.RowResult, capture.RowError, capture.RowStderr, capture.RowClose, capture.RowHTTP}
 	shortStates = []string{"", capture.StateWaiting, capture.StateDone, capture.StateFailed, capture.StateCancelled, capture.StateUnanswered}
 )
 
-// A common is what the rows of a portion have alike.
+// A common holds the properties that the rows of a portion share.
 type common struct {
 	Conn    int64  `json:"conn"`
 	Target  string `json:"target,omitzero"`
@@ -35,9 +39,10 @@ func commonOf(r *capture.Row) common {
 	return common{r.Conn, r.Target, r.Carrier, r.Session, r.Version}
 }
 
-// appendShort adds the members "all" and "rows".
+// appendShort appends the members "all" and "rows".
 func appendShort(dst []byte, rows []capture.Row) []byte {
-	// The first message of a portion tells; before it a connection may have been opened, which has no session.
+	// The first message of a portion is the reference. A connection opened before it has no session
+	// yet.
 	lead := &rows[max(0, slices.IndexFunc(rows, func(r capture.Row) bool { return r.Conn > 0 && r.Method != "" && r.Kind != capture.RowHTTP }))]
 	all := commonOf(lead)
 	dst = append(append(dst, `,"all":`...), raw(all)...)
@@ -47,13 +52,13 @@ func appendShort(dst []byte, rows []capture.Row) []byte {
 			dst = append(dst, ',')
 		}
 		r := &rows[i]
-		r.Rev, r.Count = 0, 0 // nobody asks
+		r.Rev, r.Count = 0, 0 // the page does not use them
 		mine := commonOf(r)
 		if r.Kind == capture.RowHTTP && r.Version == "" {
 			mine.Version = all.Version
 		}
 		if mine != all {
-			dst, _ = r.AppendJSON(dst) // it has no error
+			dst, _ = r.AppendJSON(dst) // never fails
 			continue
 		}
 		kind, state := slices.Index(shortKinds, r.Kind), slices.Index(shortStates, r.State)
@@ -68,7 +73,7 @@ func appendShort(dst []byte, rows []capture.Row) []byte {
 	return append(dst, ']')
 }
 
-// appendList adds a row as a list.
+// appendList appends a row as a list.
 func appendList(dst []byte, r *capture.Row, kind, state int) []byte {
 	end := len(dst)
 	number := func(n int64) {
@@ -99,7 +104,7 @@ func appendList(dst []byte, r *capture.Row, kind, state int) []byte {
 	if r.Took > 0 {
 		ms := float64(r.Took.Microseconds()) / 1000
 		if ms == 0 {
-			ms = 0.0005 // less than a microsecond is not nothing
+			ms = 0.0005 // less than a microsecond, but not zero
 		}
 		dst = strconv.AppendFloat(append(dst, ','), ms, 'f', -1, 64)
 		end = len(dst)
@@ -113,7 +118,7 @@ func appendList(dst []byte, r *capture.Row, kind, state int) []byte {
 	return append(dst[:end], ']')
 }
 
-// appendText adds a string of JSON.
+// appendText appends a JSON string.
 func appendText(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -10,60 +10,66 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/internal/x/secret"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp/oauth"
+	"github.com/da1ed7bb/parley/playground/internal/outline"
+	"github.com/da1ed7bb/parley/playground/suite"
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// Protocols that a target may speak. Others are treated as JSON-RPC alone.
+// Protocols that a target may speak. Others are treated as plain JSON-RPC.
 const (
-	ProtocolJSONRPC = "jsonrpc"
-	ProtocolMCP     = "mcp"
-	ProtocolACP     = "acp"
-	ProtocolA2A     = "a2a"
-	ProtocolEditor  = "editor"
-	ProtocolLSP     = "lsp"
+	ProtocolJSONRPC = outline.ProtocolJSONRPC
+	ProtocolMCP     = outline.ProtocolMCP
+	ProtocolACP     = outline.ProtocolACP
+	ProtocolA2A     = outline.ProtocolA2A
+	ProtocolEditor  = outline.ProtocolEditor
+	ProtocolLSP     = outline.ProtocolLSP
 )
 
-// Where a [Target] comes from.
+// Origins of a [Target].
 const (
 	FromDemo = "demo" // the program's own services
 	FromFile = "file" // the configuration that the program was started with
-	FromPage = "page" // somebody typed or pasted an address
+	FromPage = "page" // an address that was typed or pasted
 )
 
-// A Target is a server that can be spoken to.
+// A Target is a server that the page can call.
 type Target struct {
-	Name     string // what people call it, "@demo"; for one that was typed, its address
+	Name     string // display name, such as "@demo"; for a typed target, its address
 	Title    string
 	About    string // one sentence
-	Protocol string // "" is ProtocolJSONRPC
-	From     string // "" is FromFile
+	Protocol string // the default is ProtocolJSONRPC
+	From     string // the default is FromFile
 
-	// Address is where it is, as parley.ParseTarget reads it. "" for a program.
+	// Address is the server's address, as parley.ParseTarget accepts it. It is "" for a program.
 	Address string
 
-	// Command is the program and its arguments; no shell is involved. It is started when the target is opened, and ended when it
-	// is closed. Env is its whole environment, nil for ours. Dir is where it runs, "" for where we do.
+	// Command is the program and its arguments; no shell is involved. It is started when the target
+	// is opened, and stopped when it is closed. Env is its complete environment; if nil, it
+	// inherits ours. Dir is its working directory; if "", ours is used.
 	Command []string
 	Env     []string
 	Dir     string
 	Framing stream.Framer // of a program
 
-	Header http.Header // sent with each request over HTTP, and the first one of a WebSocket
+	Header http.Header // sent with each HTTP request, and with the first one of a WebSocket
 	Token  string      // sent as a bearer token
 
-	// Show is the command line or the address as people may see it: without secrets. "" is made of the other fields.
+	// Show is the command line or the address for display, without secrets. If "", it is derived
+	// from the other fields.
 	Show string
 
-	// Problem is why it cannot be opened, such as a variable that is not set. "" if nothing is known to be wrong.
+	// Problem is the reason why it cannot be opened, such as an unset variable. It is "" if no
+	// problem is known.
 	Problem string
 
 	// Secrets are texts that are never recorded.
 	Secrets []string
 }
 
-// Typical states of a target.
+// States of a target.
 const (
 	stateClosed  = "closed"
 	stateOpening = "opening"
@@ -71,7 +77,7 @@ const (
 	stateLost    = "lost"
 )
 
-// A target is what is known of a Target now. Its fields are guarded by Playground.mu.
+// A target is the current state of a Target. Its fields are guarded by Playground.mu.
 type target struct {
 	Target
 	state string
@@ -80,18 +86,18 @@ type target struct {
 	link  *link
 	auto  []string
 	roots []jsonrpc.Raw
-	known *description
+	known *outline.Description
 
-	login  *login      // who is signed in has one; it shows its token instead of Token
+	login  *login      // set if someone is signed in; its token is used instead of Token
 	token  *loginView  // of login
-	tokens oauth.Store // what is kept of logins
-	wants  bool        // the last answer was 401
+	tokens oauth.Store // stored logins
+	wants  bool        // the last response was 401
 }
 
-// defaultAuto is answered without asking anybody.
+// defaultAuto are the methods that are answered automatically.
 var defaultAuto = []string{"ping"}
 
-// show is the address or the command as people may see it.
+// show returns the address or the command for display.
 func (t *Target) show() string {
 	switch {
 	case t.Show != "":
@@ -125,9 +131,11 @@ func (t *Target) protocol() string {
 	return t.Protocol
 }
 
-// SetTargets replaces the targets that did not come from the page: the list of a configuration that was read again. One whose
-// connection is open keeps it, unless it is gone from the list or other than before.
+// SetTargets replaces the targets that were not added on the page, such as after a configuration is
+// read again. A target that is unchanged keeps its open connection. The connection of a removed or
+// changed target is closed.
 func (p *Playground) SetTargets(list []Target) {
+	p.hideSecrets(list...) // before anything is sent
 	p.mu.Lock()
 	var ended []*link
 	var out []*login
@@ -170,7 +178,7 @@ func (p *Playground) SetTargets(list []Target) {
 		}
 	}
 	p.targets, p.order = next, order
-	p.tellLocked()
+	p.changes.signal()
 	p.mu.Unlock()
 	for _, l := range ended {
 		l.close()
@@ -180,24 +188,51 @@ func (p *Playground) SetTargets(list []Target) {
 	}
 }
 
-// same reports whether spec leads to the same place in the same way.
+// hideSecrets removes the credentials of these targets from everything that is recorded.
+func (p *Playground) hideSecrets(list ...Target) {
+	for i := range list {
+		t := &list[i]
+		p.rec.Hide(t.Secrets...)
+		p.rec.Hide(t.Token)
+		for name, values := range t.Header {
+			if isSecretHeader(name) {
+				p.rec.Hide(values...)
+			}
+		}
+		if u, err := url.Parse(t.Address); err == nil {
+			if password, ok := u.User.Password(); ok {
+				p.rec.Hide(password)
+			}
+		}
+		for _, pair := range t.Env {
+			if name, value, ok := strings.Cut(pair, "="); ok && secret.Name(name) {
+				p.rec.Hide(value)
+			}
+		}
+	}
+}
+
+// same reports whether spec has the same address, command and settings as t.
 func (t *target) same(spec *Target) bool {
 	return t.Address == spec.Address && slices.Equal(t.Command, spec.Command) && slices.Equal(t.Env, spec.Env) && t.Dir == spec.Dir &&
 		t.Token == spec.Token && t.protocol() == spec.protocol() && fmt.Sprint(t.Header) == fmt.Sprint(spec.Header)
 }
 
-// faults that the page is told.
+// unavailable returns the error for a target that cannot be used. The functions below make other
+// errors that are sent to the page.
 func unavailable(format string, args ...any) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeUnavailable, Message: fmt.Sprintf(format, args...)}
 }
 
 func badParam(pointer, format string, args ...any) *jsonrpc.Error {
 	reason := fmt.Sprintf(format, args...)
-	data, _ := jsonrpc.AppendValue(nil, &jsonrpc.ParamFault{Pointer: pointer, Reason: reason}) // two strings
+	// Two strings can always be encoded.
+	data, _ := jsonrpc.AppendValue(nil, &jsonrpc.ParamFault{Pointer: pointer, Reason: reason})
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: reason, Data: data}
 }
 
-// find returns the target of that name. An address that is not in the list yet is added to it: it leads to no program.
+// find returns the named target. An address that is not in the list yet is added; it never starts a
+// program.
 func (p *Playground) find(name, protocol string) (*target, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,17 +240,17 @@ func (p *Playground) find(name, protocol string) (*target, error) {
 		return t, nil
 	}
 	if strings.HasPrefix(name, "@") {
-		return nil, badParam("/target", "there is no target %s", name)
+		return nil, badParam("/target", "unknown target %s", name)
 	}
 	where, err := parley.ParseTarget(name)
 	if err != nil {
 		if e, ok := errors.AsType[*parley.TargetError](err); ok {
 			return nil, badParam("/target", "%s", e.Reason)
 		}
-		return nil, badParam("/target", "that is no address")
+		return nil, badParam("/target", "not a valid address")
 	}
 	if isExec(where) {
-		return nil, badParam("/target", "programs are started by parley up -c FILE, not from the page")
+		return nil, badParam("/target", "the page cannot start programs; use parley up -c FILE")
 	}
 	spec := Target{Name: name, Address: name, Protocol: protocol, From: FromPage}
 	if spec.Protocol == "" {
@@ -226,16 +261,17 @@ func (p *Playground) find(name, protocol string) (*target, error) {
 
 func (p *Playground) addLocked(spec Target) (*target, error) {
 	if len(p.order) >= maxTargets {
-		return nil, badParam("/target", "there are %d targets already; forget some", maxTargets)
+		return nil, badParam("/target", "there are already %d targets; remove some", maxTargets)
 	}
+	p.hideSecrets(spec)
 	t := &target{Target: spec, state: stateClosed, auto: defaultAuto}
 	p.targets[spec.Name] = t
 	p.order = append(p.order, spec.Name)
-	p.tellLocked()
+	p.changes.signal()
 	return t, nil
 }
 
-// guessProtocol reads an address for what it most probably leads to.
+// guessProtocol derives the most likely protocol from an address.
 func guessProtocol(t parley.Target) string {
 	path, _, _ := strings.Cut(t.Path, "?")
 	switch {
@@ -251,46 +287,10 @@ func guessProtocol(t parley.Target) string {
 	return ProtocolJSONRPC
 }
 
-// A headerField is a header as the page has it. A null value leaves out a header that we would send.
-type headerField struct {
-	Name  string  `json:"name"`
-	Value *string `json:"value"`
-}
+// A headerField is a header as the page sends it. A null value removes a default header.
+type headerField = suite.Header
 
-func headerOf(fields []headerField) (http.Header, error) {
-	if len(fields) == 0 {
-		return nil, nil
-	}
-	h := make(http.Header)
-	for i, f := range fields {
-		if !isToken(f.Name) {
-			return nil, badParam(fmt.Sprintf("/headers/%d/name", i), "%q is no name of a header", f.Name)
-		}
-		name := http.CanonicalHeaderKey(f.Name)
-		if f.Value == nil {
-			h[name] = nil
-			continue
-		}
-		if strings.ContainsAny(*f.Value, "\r\n\x00") {
-			return nil, badParam(fmt.Sprintf("/headers/%d/value", i), "a header is one line")
-		}
-		h.Add(name, *f.Value)
-	}
-	return h, nil
-}
-
-// isToken reports whether text can be the name of a header (RFC 9110, section 5.6.2).
-func isToken(text string) bool {
-	for i := range len(text) {
-		c := text[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return text != ""
-}
-
-// A targetView is a target as the page sees it.
+// A targetView is a target as the page receives it.
 type targetView struct {
 	Name      string        `json:"name"`
 	Address   string        `json:"address"`
@@ -314,7 +314,7 @@ type targetView struct {
 	Headers   []headerField `json:"headers"`
 	HasToken  bool          `json:"hasToken,omitzero"`
 	Login     *loginView    `json:"login,omitzero"`
-	Wants     bool          `json:"wants,omitzero"` // a token, or another one
+	Wants     bool          `json:"wants,omitzero"` // requires a token or a different one
 	Problem   string        `json:"problem,omitzero"`
 	Startable bool          `json:"startable"`
 }
@@ -325,7 +325,7 @@ type peerView struct {
 	Version string `json:"version,omitzero"`
 }
 
-// masked stands for a value that the page does not get to see.
+// masked replaces a value that is not sent to the page.
 const masked = "•••"
 
 func (t *target) viewLocked() targetView {
@@ -338,12 +338,12 @@ func (t *target) viewLocked() targetView {
 			if isSecretHeader(name) {
 				value = masked
 			}
-			v.Headers = append(v.Headers, headerField{name, &value})
+			v.Headers = append(v.Headers, headerField{Name: name, Value: &value})
 		}
 	}
 	if l := t.link; l != nil {
 		l.mu.Lock()
-		v.Conn, v.Carrier, v.Line, v.Framing = l.wire.Conn(), l.carrier, l.line, l.framing
+		v.Conn, v.Carrier, v.Line, v.Framing = l.wire.Conn(), l.transport, l.line, l.framing
 		v.Session, v.Version, v.Peer, v.Next = l.session, l.version, l.peer, l.next
 		l.mu.Unlock()
 	}

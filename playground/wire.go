@@ -11,24 +11,19 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// log returns a recording: "live", or one that was opened.
+// log returns a recording: "live", or a session that was opened.
 func (p *Playground) log(name string) (*capture.Log, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.logLocked(name)
-}
-
-func (p *Playground) logLocked(name string) (*capture.Log, error) {
 	if name == "" || name == "live" {
 		return p.rec.Log, nil
 	}
-	if o := p.logs[name]; o != nil {
+	if o := p.sessions.find(name); o != nil {
 		return o.log, nil
 	}
-	return nil, badParam("/log", "there is no session %q", name)
+	return nil, badParam("/log", "unknown session %q", name)
 }
 
-// rowOf returns a row. What is recorded becomes readable a moment later: who asks for something newer waits for that.
+// rowOf returns a row. Recorded rows become readable after a short delay; for a newer ref, rowOf
+// waits.
 func (p *Playground) rowOf(log *capture.Log, ref capture.Ref) (capture.Row, bool) {
 	row, ok := log.Row(ref)
 	if !ok && log == p.rec.Log {
@@ -45,7 +40,7 @@ type rowsParams struct {
 	Filter string `json:"filter,omitzero"`
 }
 
-// choose finds the recording, the filter and the place that params name.
+// choose returns the recording, the filter and the position that params select.
 func (p *Playground) choose(in *rowsParams) (*capture.Log, *capture.Filter, capture.Ref, error) {
 	log, err := p.log(in.Log)
 	if err != nil {
@@ -58,13 +53,13 @@ func (p *Playground) choose(in *rowsParams) (*capture.Log, *capture.Filter, capt
 	var from capture.Ref
 	if in.From != "" {
 		if from, err = capture.ParseRef(in.From); err != nil {
-			return nil, nil, capture.Ref{}, badParam("/from", "%q names no row", in.From)
+			return nil, nil, capture.Ref{}, badParam("/from", "%q is not the number of a row", in.From)
 		}
 	}
 	return log, filter, from, nil
 }
 
-// wireRows is {"rows", "total"}.
+// wireRows returns {"rows", "total"}.
 func (p *Playground) wireRows(_ context.Context, in rowsParams) (jsonrpc.Raw, error) {
 	log, filter, from, err := p.choose(&in)
 	if err != nil {
@@ -108,7 +103,8 @@ func (p *Playground) wireSelect(ctx context.Context, in rowsParams) (selectResul
 		chosen[row.Ref] = true
 	}
 	for _, row := range rows {
-		// An exchange has a method of its own, POST. Without its call it would stay where -method:x has hidden that.
+		// An exchange has the method POST itself. Without its call it would stay visible although
+		// -method:x has hidden the call.
 		if negated && row.Kind == capture.RowHTTP && !row.Parent.IsZero() && !chosen[row.Parent] {
 			continue
 		}
@@ -138,11 +134,11 @@ func (p *Playground) wireMessage(_ context.Context, in messageParams) (messageRe
 	}
 	at, err := capture.ParseRef(in.Ref)
 	if err != nil {
-		return messageResult{}, badParam("/ref", "%q names no message", in.Ref)
+		return messageResult{}, badParam("/ref", "%q is not the number of a message", in.Ref)
 	}
 	row, ok := p.rowOf(log, at)
 	if !ok {
-		return messageResult{}, badParam("/ref", "#%s is not kept any more", in.Ref)
+		return messageResult{}, badParam("/ref", "#%s is no longer stored", in.Ref)
 	}
 	payload, err := log.Payload(at)
 	if err != nil {
@@ -160,7 +156,7 @@ func (p *Playground) wireMessage(_ context.Context, in messageParams) (messageRe
 	return out, nil
 }
 
-// cutText is at most n bytes of text, and no half character at the end.
+// cutText returns at most n bytes of text, without a partial character at the end.
 func cutText(text []byte, n int) []byte {
 	for i := n; i > n-4 && i > 0; i-- {
 		if text[i]&0xC0 != 0x80 {
@@ -200,20 +196,14 @@ func (p *Playground) wireExchange(_ context.Context, in exchangeParams) (exchang
 	if err != nil {
 		return out, err
 	}
-	from := int64(0)
 	if log == p.rec.Log {
 		p.rec.Flush()
 	}
-	for _, row := range log.Rows(capture.Ref{}, 0) {
-		if row.Kind == capture.RowHTTP && row.Exchange == in.HTTP {
-			from = row.Ref.Seq
-			break
-		}
+	row, ok := log.Exchange(in.HTTP)
+	if !ok {
+		return out, badParam("/http", "exchange %d is no longer stored", in.HTTP)
 	}
-	if from == 0 {
-		return out, badParam("/http", "exchange %d is not kept", in.HTTP)
-	}
-	for e, err := range log.Events(from) {
+	for e, err := range log.Events(row.Ref.Seq) {
 		if err != nil {
 			return out, badParam("/http", "exchange %d: %v", in.HTTP, err)
 		}
@@ -254,7 +244,7 @@ type wordsResult struct {
 	Values []string `json:"values"`
 }
 
-// maxWords bounds what is offered behind a key of the filter.
+// maxWords is the maximum number of suggestions for a key of the filter.
 const maxWords = 500
 
 func (p *Playground) wireWords(_ context.Context, in wordsParams) (wordsResult, error) {

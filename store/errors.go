@@ -7,43 +7,44 @@ import (
 	"time"
 )
 
-// The kinds of errors, for [errors.Is].
+// The kinds of errors, for use with [errors.Is].
 var (
 	ErrNotFound = errors.New("store: not found")
-	ErrConflict = errors.New("store: somebody else was first") // a [*ConflictError]
-	ErrTrimmed  = errors.New("store: not kept any more")       // a [*TrimmedError]
-	ErrLimit    = errors.New("store: past a limit")            // a [*LimitError]
+	ErrConflict = errors.New("store: changed by another writer") // a [*ConflictError]
+	ErrTrimmed  = errors.New("store: no longer stored")          // a [*TrimmedError]
+	ErrLimit    = errors.New("store: limit exceeded")            // a [*LimitError]
 	ErrKey      = errors.New("store: not a key")
 	ErrClosed   = errors.New("store: closed")
 )
 
-// A ConflictError says that the last event of a log, or the revision of a value, is not the expected one.
+// A ConflictError reports that the last event of a log, or the revision of a value, is not the
+// expected one.
 type ConflictError struct {
 	Key        string
-	Want, Have uint64 // 0 for a log or a value that is not there
+	Want, Have uint64 // 0 for a log or a value that does not exist
 }
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("store: %q is at %d, not at %d", e.Key, e.Have, e.Want)
 }
 
-// Is makes it an [ErrConflict].
+// Is reports whether target is [ErrConflict].
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// A TrimmedError says that events somebody wants to read are gone.
+// A TrimmedError reports that requested events have been removed.
 type TrimmedError struct {
 	Key   string
-	First uint64 // the oldest event that is kept, or the number of the next one if none is
+	First uint64 // the oldest remaining event, or the number of the next one if there are no events
 }
 
 func (e *TrimmedError) Error() string {
-	return fmt.Sprintf("store: %q is kept from event %d on", e.Key, e.First)
+	return fmt.Sprintf("store: %q is stored from event %d on", e.Key, e.First)
 }
 
-// Is makes it an [ErrTrimmed].
+// Is reports whether target is [ErrTrimmed].
 func (e *TrimmedError) Is(target error) bool { return target == ErrTrimmed }
 
-// A LimitError says which limit a write would pass.
+// A LimitError reports which limit a write would exceed.
 type LimitError struct {
 	What  string // such as "bytes of one event"
 	Limit int64
@@ -53,23 +54,25 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("store: more than %d %s", e.Limit, e.What)
 }
 
-// Is makes it an [ErrLimit].
+// Is reports whether target is [ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == ErrLimit }
 
-// FaultCode is the JSON-RPC error code for a [Fault]. It lies outside the reserved range, like all of this module's own.
+// FaultCode is the JSON-RPC error code for a [Fault]. It is outside the reserved range, like all
+// error codes of this module.
 const FaultCode = -31009
 
-// Why a store is in trouble: the Reason of a [Fault].
+// The values of the Reason of a [Fault].
 const (
-	ReasonFull    = "storage_full"    // the disk has no room; writes go on when there is some again
-	ReasonCorrupt = "storage_corrupt" // what was read is not what was written
-	ReasonFailed  = "storage_failed"  // a read or write failed; the store takes no more writes until it is opened again
-	ReasonInUse   = "storage_in_use"  // another process holds it
-	ReasonNewer   = "storage_newer"   // it was written by a later version of this program
+	ReasonFull    = "storage_full"    // the disk is full; writes succeed again when there is space
+	ReasonCorrupt = "storage_corrupt" // the data read differs from the data written
+	// ReasonFailed: a read or write failed. The store rejects writes until it is opened again.
+	ReasonFailed = "storage_failed"
+	ReasonInUse  = "storage_in_use" // another process has it open
+	ReasonNewer  = "storage_newer"  // it was written by a newer version of this program
 )
 
-// A Fault is trouble of the store itself, not of what it was asked. Err has paths in it and is for the log; what may go out to
-// a caller is what Public returns.
+// A Fault reports a problem of the store itself, not of a request. Err contains paths and is for
+// the log; use Public for what may be sent to a caller.
 type Fault struct {
 	Reason string
 	Err    error
@@ -79,14 +82,14 @@ func (f *Fault) Error() string { return "store: " + f.Reason + ": " + f.Err.Erro
 
 func (f *Fault) Unwrap() error { return f.Err }
 
-// Retryable reports whether the same call may succeed later without anybody's help.
+// Retryable reports whether the same call may succeed later without intervention.
 func (f *Fault) Retryable() bool { return f.Reason == ReasonFull }
 
-// retryAfter is when to try again after a full disk.
+// retryAfter is the suggested delay before a retry after a full disk.
 const retryAfter = time.Second
 
-// Public returns the JSON-RPC error that stands for f: its code, its message and its data, an object as in all errors of this
-// module.
+// Public returns the JSON-RPC error for f: its code, message and data. The data is an object, as in
+// all errors of this module.
 func (f *Fault) Public() (code int64, message string, data []byte) {
 	data = append(data, `{"reason":`...)
 	data = strconv.AppendQuote(data, f.Reason)

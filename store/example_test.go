@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// A run writes its events; whoever was away reads on from the last number seen.
+// A run writes its events. A reader that was disconnected continues after the last number it saw.
 func Example() {
 	s := store.NewMemory(store.Limits{})
 	defer s.Close()
@@ -31,7 +31,7 @@ func Example() {
 	// store: "runs/7" is at 3, not at 1 true
 }
 
-// Tail goes over from old events to new ones.
+// Tail yields old events and then new ones.
 func ExampleLog_Tail() {
 	s := store.NewMemory(store.Limits{})
 	defer s.Close()
@@ -39,7 +39,8 @@ func ExampleLog_Tail() {
 
 	go func() {
 		for _, what := range []string{"created", "working", "done"} {
-			_, _ = s.Append(ctx, "runs/7", store.Any, []byte(what)) // the reader sees what is missing
+			// The reader would detect a missing event.
+			_, _ = s.Append(ctx, "runs/7", store.Any, []byte(what))
 		}
 	}()
 	for e, err := range s.Tail(ctx, "runs/7", 0) {
@@ -54,7 +55,7 @@ func ExampleLog_Tail() {
 	// 3 done <nil>
 }
 
-// A value is replaced by the one who saw it last.
+// Only a writer that has seen the last revision can replace a value.
 func ExampleValues() {
 	s := store.NewMemory(store.Limits{})
 	defer s.Close()

@@ -1,6 +1,6 @@
 package store
 
-// Waiting returns how many keys are waited for by Tails that came before their log.
+// Waiting returns for how many keys Tails are waiting because the log does not exist yet.
 func Waiting(m *Memory) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

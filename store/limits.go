@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Page is how many entries a page of [Log.Heads] or [Values.List] has at most, and PageBytes after how many bytes of data it ends.
+// Page is the maximum number of entries in a page of [Log.Heads] or [Values.List]. PageBytes is the
+// amount of data, in bytes, after which a page ends.
 const (
 	Page      = 1000
 	PageBytes = 16 << 20
@@ -14,21 +15,25 @@ const (
 
 const maxKey = 256
 
-// EntryBytes is what every event, log and value counts for in Limits.Bytes besides its data.
+// EntryBytes is what each event, log and value adds to Limits.Bytes besides its data.
 const EntryBytes = 64
 
-// Limits bound what a store holds. In each field zero means the default, and negative means no bound.
+// Limits bounds the contents of a store. In each field zero means the default and a negative value
+// means no bound.
 type Limits struct {
-	EventBytes int64 // data of one event; 1 MiB
-	LogEvents  int64 // events of one log; 10,000
-	LogBytes   int64 // data of one log; 10 MiB
-	Logs       int64 // logs; 100,000
-	ValueBytes int64 // data of one value; 1 MiB
-	Values     int64 // values; 100,000
-	Bytes      int64 // data of everything, and EntryBytes for each entry; 256 MiB in memory, 64 GiB on disk
+	EventBytes int64 // data of one event; default 1 MiB
+	LogEvents  int64 // events of one log; default 10,000
+	LogBytes   int64 // data of one log; default 10 MiB
+	Logs       int64 // logs; default 100,000
+	ValueBytes int64 // data of one value; default 1 MiB
+	Values     int64 // values; default 100,000
+	// Bytes bounds all data plus EntryBytes per entry. The default is 256 MiB in memory, 64 GiB on
+	// disk.
+	Bytes int64
 }
 
-// WithDefaults returns the limits in force: zero fields get their default, with bytes as that of Bytes. It is for drivers.
+// WithDefaults returns the effective limits: zero fields get their defaults, with bytes as the
+// default of Bytes. It is for drivers.
 func (l Limits) WithDefaults(bytes int64) Limits {
 	set := func(field *int64, value int64) {
 		switch {
@@ -48,7 +53,7 @@ func (l Limits) WithDefaults(bytes int64) Limits {
 	return l
 }
 
-// CheckKey returns an error, which is [ErrKey], for what is no key. It is for drivers.
+// CheckKey returns an [ErrKey] error if key is invalid. It is for drivers.
 func CheckKey(key string) error {
 	if key == "" || len(key) > maxKey || !utf8.ValidString(key) {
 		return fmt.Errorf("%w: %.64q is not 1 to %d bytes of UTF-8", ErrKey, key, maxKey)
@@ -61,7 +66,8 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckEvents returns the size of all events, and a [*LimitError] if one is too large. It is for drivers.
+// CheckEvents returns the size of all events, or a [*LimitError] if an event is too large. It is
+// for drivers.
 func (l Limits) CheckEvents(events [][]byte) (size int64, err error) {
 	for _, e := range events {
 		if int64(len(e)) > l.EventBytes {
@@ -72,7 +78,8 @@ func (l Limits) CheckEvents(events [][]byte) (size int64, err error) {
 	return size, nil
 }
 
-// CheckLog returns a [*LimitError] if a log must not grow to so many events or bytes. It is for drivers.
+// CheckLog returns a [*LimitError] if a log must not grow to the given events or bytes. It is for
+// drivers.
 func (l Limits) CheckLog(events, bytes int64) error {
 	switch {
 	case events > l.LogEvents:
@@ -83,7 +90,7 @@ func (l Limits) CheckLog(events, bytes int64) error {
 	return nil
 }
 
-// CheckTotal returns a [*LimitError] if a store must not hold so much. It is for drivers.
+// CheckTotal returns a [*LimitError] if a store must not hold the given totals. It is for drivers.
 func (l Limits) CheckTotal(logs, values, bytes int64) error {
 	switch {
 	case logs > l.Logs:

@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// NewMemory makes a store that lasts as long as the process. It starts nothing.
+// NewMemory returns a new Memory. It starts no goroutine.
 func NewMemory(l Limits) *Memory {
 	return &Memory{limits: l.WithDefaults(256 << 20), logs: map[string]*memoryLog{}, values: map[string]Value{}}
 }
 
-// A Memory is a [Store] that keeps everything in this process. What has expired is gone for every caller at that moment; its
-// memory is given back by later writes.
+// A Memory is a [Store] in the memory of this process. Expired entries are invisible immediately;
+// later writes free their memory.
 type Memory struct {
 	limits Limits
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
 	logs    map[string]*memoryLog
 	waiting map[string]*beginning
 	values  map[string]Value
 	lastRev uint64
-	bytes   int64 // as Limits counts them
+	bytes   int64 // counted as in Limits
 	swept   time.Time
 }
 
-// A beginning is what Tails wait for that came before their log.
+// A beginning is what Tails wait for if their log does not exist yet.
 type beginning struct {
 	c       chan struct{}
 	waiting int
@@ -39,11 +39,11 @@ type beginning struct {
 type memoryLog struct {
 	head    Head
 	events  []Event
-	changed chan struct{} // closed at the next change; nil while nobody waits
+	changed chan struct{} // closed at the next change; nil if there are no waiters
 	gone    bool
 }
 
-// wakeLocked tells all who wait for a change of the log.
+// wakeLocked wakes all that wait for a change of the log.
 func (g *memoryLog) wakeLocked() {
 	if g.changed != nil {
 		close(g.changed)
@@ -51,7 +51,7 @@ func (g *memoryLog) wakeLocked() {
 	}
 }
 
-// enterLocked begins an operation on a key.
+// enterLocked checks the store, ctx and key before an operation.
 func (m *Memory) enterLocked(ctx context.Context, key string) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -69,10 +69,10 @@ func (m *Memory) openLocked(ctx context.Context) error {
 	return nil
 }
 
-// stored is a time as events have it.
+// stored returns a time as stored in events: in UTC, in milliseconds.
 func stored(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
-// expiry is the time of an end, which is not before t.
+// expiry returns an expiry time rounded to milliseconds, never before t.
 func expiry(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -99,7 +99,8 @@ func (m *Memory) dropLocked(g *memoryLog) {
 	delete(m.logs, g.head.Key)
 }
 
-// makeRoomLocked checks what the store would hold, and drops what has expired if that is too much or some time has passed.
+// makeRoomLocked checks the new totals. It removes expired entries if the totals are too large or
+// some time has passed.
 func (m *Memory) makeRoomLocked(now time.Time, logs, values, size int64) error {
 	check := func() error {
 		return m.limits.CheckTotal(int64(len(m.logs))+logs, int64(len(m.values))+values, m.bytes+size)
@@ -176,7 +177,7 @@ func (m *Memory) Append(ctx context.Context, key string, after uint64, events ..
 	return g.head.Last, nil
 }
 
-// pageLocked returns some events of g behind after.
+// pageLocked returns some events of g after the given number.
 func (g *memoryLog) pageLocked(after uint64) ([]Event, error) {
 	if after >= g.head.Last {
 		return nil, nil
@@ -264,7 +265,8 @@ func (m *Memory) Tail(ctx context.Context, key string, after uint64) iter.Seq2[E
 	}
 }
 
-// next returns the next events of a log, which it finds first if need be, or else how to wait for a reason to ask again.
+// next returns the next events of a log, looking it up first if necessary, or a function that waits
+// until it is worth trying again.
 func (m *Memory) next(ctx context.Context, key string, g **memoryLog, after uint64) ([]Event, func(), error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -293,7 +295,7 @@ func (m *Memory) next(ctx context.Context, key string, g **memoryLog, after uint
 	return nil, func() { await(ctx, changed, until) }, nil
 }
 
-// beginsLocked returns how to wait for a log that does not exist yet.
+// beginsLocked returns a function that waits for a log that does not exist yet.
 func (m *Memory) beginsLocked(ctx context.Context, key string) func() {
 	if m.waiting == nil {
 		m.waiting = map[string]*beginning{}
@@ -314,7 +316,7 @@ func (m *Memory) beginsLocked(ctx context.Context, key string) func() {
 	}
 }
 
-// await returns when c is closed, ctx ends or the time has come.
+// await returns when c is closed, ctx ends or the time is reached.
 func await(ctx context.Context, c <-chan struct{}, until time.Time) {
 	var timeout <-chan time.Time
 	if !until.IsZero() {
@@ -370,7 +372,7 @@ func pageSize(n int) int {
 	return n
 }
 
-// pageOf returns the keys with prefix behind after, in order.
+// pageOf returns the keys with prefix that come after the given one, in order.
 func pageOf[V any](all map[string]V, prefix, after string) []string {
 	var keys []string
 	for key := range all {
@@ -419,7 +421,7 @@ func (m *Memory) Expire(ctx context.Context, key string, at time.Time) error {
 	if past(g.head.Expires, now) {
 		m.dropLocked(g)
 	}
-	g.wakeLocked() // who waits has a new time to wait for
+	g.wakeLocked() // waiters have a new expiry to wait for
 	return nil
 }
 

@@ -18,7 +18,8 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, l store.Limits) store.Store { return store.NewMemory(l) }, nil)
 }
 
-// A Tail that waits for a log which never comes must leave nothing behind, since its key may be anything.
+// A Tail that waits for a log which is never created must leave nothing behind, because its key can
+// be anything.
 func TestTailLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.Limits{})

@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// Under is the part of s whose keys begin with prefix, as a store of its own whose keys are without it: what belongs to one owner, so
-// that nothing of another is found there. A prefix such as "alice/" should end with a byte that no name in it has. Keys may be as
-// long as before less the prefix. Close does nothing, since s is somebody else's.
+// Under returns the part of s whose keys start with prefix, as a store whose keys do not contain
+// the prefix. Use it to separate owners: a caller cannot reach another owner's entries through it.
+// A prefix such as "alice/" should end with a byte that does not occur in an owner's name. The
+// maximum key length is reduced by the length of the prefix. Close does nothing, because the caller
+// of Under owns s.
 func Under(s Store, prefix string) Store { return &under{s, prefix} }
 
 type under struct {
@@ -17,7 +19,7 @@ type under struct {
 	prefix string
 }
 
-// key is the key in the whole store. An empty one stays empty, and so is refused.
+// key returns the key in the whole store. An empty key remains empty and is therefore rejected.
 func (u *under) key(key string) string {
 	if key == "" {
 		return ""
@@ -25,7 +27,7 @@ func (u *under) key(key string) string {
 	return u.prefix + key
 }
 
-// after is where a page begins in the whole store.
+// after returns the start of a page in the whole store.
 func (u *under) after(after string) string {
 	if after == "" {
 		return ""
@@ -56,9 +58,9 @@ func (u *under) stripped(events iter.Seq2[Event, error]) iter.Seq2[Event, error]
 	}
 }
 
-// strip takes the prefix out of errors that name a key.
+// strip removes the prefix from errors that contain a key.
 func (u *under) strip(err error) error {
-	switch e := err.(type) { //nolint:errorlint // a driver returns these as they are, and one that is wrapped keeps its text
+	switch e := err.(type) { //nolint:errorlint // drivers return these unwrapped; a wrapped one keeps its text
 	case *ConflictError:
 		return &ConflictError{Key: strings.TrimPrefix(e.Key, u.prefix), Want: e.Want, Have: e.Have}
 	case *TrimmedError:

@@ -9,8 +9,8 @@ import (
 	"github.com/da1ed7bb/parley/store/storetest"
 )
 
-// closing is a part of a store that closes all of it, which the contract asks for and Under leaves to the owner; and that takes
-// keys which are longer by the prefix.
+// A closing is a part of a store whose Close closes the whole store, which the contract requires
+// but Under leaves to the owner. It also accepts keys that are longer by the prefix.
 type closing struct {
 	store.Store
 	whole store.Store
@@ -18,7 +18,7 @@ type closing struct {
 
 func (c closing) Close() error { return c.whole.Close() }
 
-// A part of a store is a store.
+// A part of a store conforms to the contract of a store.
 func TestUnderIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, l store.Limits) store.Store {
 		whole := store.NewMemory(l)

@@ -13,16 +13,18 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Credential is what a caller showed for one security scheme of the card. Exactly one of Value and Certificates says it.
+// A Credential is what a caller presented for one security scheme of the card. Either Value or
+// Certificates is set.
 type Credential struct {
-	Scheme string   // its name in the card
-	Scopes []string // that the card's requirement names
+	Scheme string   // name of the scheme in the card
+	Scopes []string // from the card's requirement
 
-	Value        string              // the key, the token, or what stands behind the scheme in Authorization
-	Certificates []*x509.Certificate // of the TLS connection, verified by it
+	// the key, the token, or the text after the scheme in Authorization
+	Value        string
+	Certificates []*x509.Certificate // from the TLS connection, which has verified them
 }
 
-// A denial is why a caller is not let in.
+// A denial is the reason why a caller is not authorized.
 type denial struct {
 	status    int
 	challenge string
@@ -37,7 +39,8 @@ func (d *denial) write(w http.ResponseWriter, in func(*jsonrpc.Error) (contentTy
 	writeBody(w, d.status, contentType, body)
 }
 
-// admit asks who calls, as the card requires (A2A 1.0.1, section 7): one of its requirements must be met, with all schemes in it.
+// admit authenticates the caller as the card requires (A2A 1.0.1, section 7): one of its
+// requirements must be met, with all schemes in it.
 func (s *Server) admit(r *http.Request) (principal string, no *denial) {
 	card := s.A2A.Card()
 	if len(card.SecurityRequirements) == 0 {
@@ -64,7 +67,7 @@ func (s *Server) admit(r *http.Request) (principal string, no *denial) {
 	return "", best
 }
 
-// judge has the program decide.
+// judge calls Authenticate.
 func (s *Server) judge(r *http.Request, shown []Credential, card *a2a.AgentCard) (principal string, no *denial) {
 	principal, err := s.Authenticate(r, shown)
 	switch {
@@ -76,12 +79,12 @@ func (s *Server) judge(r *http.Request, shown []Credential, card *a2a.AgentCard)
 	return "", &denial{http.StatusUnauthorized, challenge(card, "invalid_token"), a2a.Fault(a2a.ErrUnauthenticated, "")}
 }
 
-// collect finds what was shown for each scheme of a requirement; ok is false if one is missing.
+// collect returns the credentials for each scheme of a requirement; ok is false if one is missing.
 func collect(r *http.Request, card *a2a.AgentCard, requirement a2a.SecurityRequirement) (shown []Credential, ok bool) {
 	for _, name := range slices.Sorted(maps.Keys(requirement.Schemes)) {
 		scheme, known := card.SecuritySchemes[name]
 		if !known {
-			return nil, false // a mistake in the card lets nobody in
+			return nil, false // an invalid card rejects all callers
 		}
 		c := Credential{Scheme: name, Scopes: requirement.Schemes[name].List}
 		switch {
@@ -116,7 +119,7 @@ func apiKey(r *http.Request, scheme *a2a.APIKeyScheme) string {
 	return ""
 }
 
-// authorization returns what stands behind the scheme in the one Authorization header.
+// authorization returns the text after the scheme in the only Authorization header.
 func authorization(r *http.Request, scheme string) string {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
@@ -129,7 +132,8 @@ func authorization(r *http.Request, scheme string) string {
 	return strings.TrimSpace(value)
 }
 
-// challenge says by which schemes of Authorization to come back (RFC 9110, section 11.6.1). A 401 must have one.
+// challenge returns the WWW-Authenticate header with the accepted schemes (RFC 9110, section
+// 11.6.1). A 401 must have one.
 func challenge(card *a2a.AgentCard, problem string) string {
 	var out []string
 	for _, requirement := range card.SecurityRequirements {
@@ -157,7 +161,7 @@ func challenge(card *a2a.AgentCard, problem string) string {
 	return strings.Join(out, ", ")
 }
 
-// refusal turns a WebSocket away that does not say who it is.
+// refusal converts a denial to the refusal of a WebSocket handshake.
 func (d *denial) refusal() *guard.Refusal {
 	f := &guard.Refusal{Status: d.status, Text: "authentication is required"}
 	if d.challenge != "" {

@@ -9,11 +9,12 @@ import (
 	"sync/atomic"
 
 	"github.com/da1ed7bb/parley/a2a"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Batch implements [a2a.Link]. The official SDKs (a2a-go 2.3.1, a2a-js 1.3.0) answer an array with one error and id null; such an agent is
-// remembered.
+// Batch implements [a2a.Link]. The official SDKs (a2a-go 2.3.1, a2a-js 1.3.0) respond to an array
+// with one error and id null. The link remembers such an agent and sends single calls.
 func (l *link) Batch(ctx context.Context, items []jsonrpc.Item) error {
 	if len(items) == 0 {
 		return nil
@@ -28,7 +29,7 @@ func (l *link) Batch(ctx context.Context, items []jsonrpc.Item) error {
 	}
 	missing := err
 	if missing == nil {
-		missing = fmt.Errorf("%w: none of the batch's has this id", jsonrpc.ErrBadResponse)
+		missing = fmt.Errorf("%w: no call of the batch has this id", jsonrpc.ErrBadResponse)
 	}
 	for i := range items {
 		if errors.Is(items[i].Err, errNoAnswer) {
@@ -38,9 +39,9 @@ func (l *link) Batch(ctx context.Context, items []jsonrpc.Item) error {
 	return err
 }
 
-var errNoAnswer = errors.New("a2ahttp: no answer yet")
+var errNoAnswer = errors.New("a2ahttp: no response yet")
 
-// refuses reports whether an agent does not take arrays.
+// refuses reports whether an agent does not accept arrays.
 func refuses(err error) bool {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		switch status.Status {
@@ -53,7 +54,8 @@ func refuses(err error) bool {
 	return ok && (e.Code == jsonrpc.CodeInvalidRequest || e.Code == jsonrpc.CodeInvalidParams || e.Code == jsonrpc.CodeParseError)
 }
 
-// array posts all items as one. came counts the answers; the error is for the array as a whole.
+// array posts all items as one array. came counts the responses; the error is for the array as a
+// whole.
 func (l *link) array(ctx context.Context, items []jsonrpc.Item) (came int, err error) {
 	ctx, end, err := l.begin(ctx, false)
 	if err != nil {
@@ -81,12 +83,15 @@ func (l *link) array(ctx context.Context, items []jsonrpc.Item) (came int, err e
 	}
 	defer answer.Body.Close()
 	in := inbox{l: l, ctx: ctx, end: end}
+	heard := false
 	err = in.read(answer, func(data []byte, _ int64, _ bool) error {
 		var whole error
 		if e := jsonrpc.Scan(data, func(m *jsonrpc.Message) {
 			i, ok := index[m.ID]
 			switch {
-			case m.Request || m.Bad != nil:
+			case m.Request: // belongs to an item in progress
+				heard = true
+			case m.Bad != nil:
 			case ok:
 				delete(index, m.ID)
 				came++
@@ -97,7 +102,7 @@ func (l *link) array(ctx context.Context, items []jsonrpc.Item) (came int, err e
 		}); e != nil {
 			return fmt.Errorf("%w: %w", jsonrpc.ErrBadResponse, errors.New(e.Message))
 		}
-		if came > 0 {
+		if came > 0 || heard {
 			return nil
 		}
 		return whole
@@ -105,14 +110,17 @@ func (l *link) array(ctx context.Context, items []jsonrpc.Item) (came int, err e
 	return came, err
 }
 
-// oneByOne makes single calls of the items.
+// oneByOne makes a single call for each item.
 func oneByOne(ctx context.Context, l a2a.Link, parallel int, items []jsonrpc.Item) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(parallel, len(items)) {
 		workers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(items)); i = next.Add(1) - 1 {
-				_ = l.Do(ctx, &items[i]) // it is in the item
+				// Params and results of the user may panic; the item holds the error.
+				if err := rescue.Run(nil, func() { _ = l.Do(ctx, &items[i]) }); err != nil {
+					items[i].Err = err
+				}
 			}
 		})
 	}

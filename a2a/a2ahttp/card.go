@@ -13,25 +13,32 @@ import (
 
 	"github.com/da1ed7bb/parley/a2a"
 	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/internal/x/progress"
 	"github.com/da1ed7bb/parley/store"
 )
 
 const storageUnavailable = store.FaultCode
 
-// cardCache remembers since when a card is as it is.
+// cardCache stores when a card was last changed.
 type cardCache struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	tag   string
 	since time.Time
 }
 
-// serveCard answers with the card that fits the caller: of v1.0 alone, or one that clients of v0.3 read too (A2A 1.0.1, section 8.6, for the
-// headers).
+// serveCard writes the card in the form for the client: v1.0 only, or one that clients of v0.3 can
+// read too (A2A 1.0.1, section 8.6, for the headers).
 func (s *Server) serveCard(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		guard.MethodOnly("GET, HEAD").Write(w, r)
 		return
 	}
+	counted := guard.Body{Memory: &s.memory}
+	if refused := counted.Begin(r); refused != nil {
+		refused.Write(w, r)
+		return
+	}
+	defer counted.Done()
 	card := *s.A2A.Card()
 	card.SupportedInterfaces = slices.Clone(card.SupportedInterfaces)
 	relative := false
@@ -71,7 +78,9 @@ func (s *Server) serveCard(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_, _ = w.Write(body) // if the client is gone there is nobody to tell
+	counted.Writing(len(body))
+	// an error means that the client has gone
+	_ = progress.Respond(w, s.writeTimeout(), body)
 }
 
 // firstSeen returns when the card with this tag was first seen.
@@ -84,7 +93,7 @@ func (c *cardCache) firstSeen(tag string) time.Time {
 	return c.since
 }
 
-// unchanged reports whether the caller has this card already (RFC 9110, section 13.2.2).
+// unchanged reports whether the client already has this card (RFC 9110, section 13.2.2).
 func unchanged(r *http.Request, tag string, since time.Time) bool {
 	if none := r.Header.Values("If-None-Match"); len(none) > 0 {
 		for _, value := range none {
@@ -100,7 +109,7 @@ func unchanged(r *http.Request, tag string, since time.Time) bool {
 	return err == nil && !since.After(at)
 }
 
-// hostOf is the scheme and host that the caller named.
+// hostOf returns the scheme and host of the request.
 func hostOf(r *http.Request) string {
 	u := url.URL{Scheme: "http", Host: r.Host}
 	if r.TLS != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A script is a server that answers by rote, and remembers what it was asked.
+// A script is a server with fixed responses that records its requests.
 type script struct {
 	url string
 
@@ -60,7 +60,8 @@ func (s *script) asked() []string {
 
 const oldTask = `{"kind":"task","id":"T","contextId":"C","status":{"state":"completed"}}`
 
-// What servers of 0.3 say to a method of 1.0: a2a-js 0.3.14, a2a-go 2.3.1 with text/plain, and one that knows the error of 1.0.
+// TestTheClientFallsBackToTheOlderVersion uses the responses of 0.3 servers to a 1.0 method: a2a-js
+// 0.3.14, a2a-go 2.3.1 with text/plain, and one that returns the error defined in 1.0.
 func TestTheClientFallsBackToTheOlderVersion(t *testing.T) {
 	for name, refusal := range map[string]string{
 		"method not found": `{"code":-32601,"message":"Method not found"}`,
@@ -94,7 +95,8 @@ func TestTheClientFallsBackToTheOlderVersion(t *testing.T) {
 	}
 }
 
-// An error that a server of 1.0 means is not taken for one about the version.
+// TestARealErrorStays checks that another error of a 1.0 server is not mistaken for a version
+// error.
 func TestARealErrorStays(t *testing.T) {
 	s := serve(t, card(), echo, &a2a.ServerOptions{Versions: []a2a.Version{a2a.V10}})
 	c := a2ahttp.NewClient(s.url+"/rpc", nil)
@@ -108,7 +110,8 @@ func TestARealErrorStays(t *testing.T) {
 	}
 }
 
-// Both official SDKs answer an array with one error and id null: -32602.
+// TestThePeerThatRefusesBatchesIsRemembered uses the response of both official SDKs to an array:
+// one error with id null, -32602.
 func TestThePeerThatRefusesBatchesIsRemembered(t *testing.T) {
 	s := scripted(t, func(method string, id json.RawMessage) (string, string) {
 		if method == "batch" {
@@ -154,7 +157,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// A server without event numbers, such as the official ones: after a break there is the whole task, and then what is new.
+// TestResumingWithoutNumbers uses a server without event numbers, as the official ones: after a
+// break the client receives the whole task, and then new events.
 func TestResumingWithoutNumbers(t *testing.T) {
 	first := true
 	s := scripted(t, func(method string, id json.RawMessage) (string, string) {
@@ -162,7 +166,8 @@ func TestResumingWithoutNumbers(t *testing.T) {
 			return fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", id, result)
 		}
 		if method == "SendStreamingMessage" {
-			return "text/event-stream", event(`{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_WORKING"}}}`) // and then nothing
+			// No further events.
+			return "text/event-stream", event(`{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_WORKING"}}}`)
 		}
 		if method == "SubscribeToTask" && first {
 			first = false
@@ -187,7 +192,8 @@ func TestResumingWithoutNumbers(t *testing.T) {
 	}
 }
 
-// A token stays at the origin that was dialled, whatever the card says, and a public card names no place that only we can reach.
+// TestTheTokenStaysWhereItBelongs checks that a token is sent to the dialled origin only, whatever
+// the card contains, and that a public card cannot name an internal address.
 func TestTheTokenStaysWhereItBelongs(t *testing.T) {
 	var mu sync.Mutex
 	got := "nothing came"

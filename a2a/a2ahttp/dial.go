@@ -13,16 +13,17 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/origin"
 	"github.com/da1ed7bb/parley/internal/x/outbound"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// NewClient makes a client of the JSON-RPC binding at address, in the version that the agent is found to speak. It starts nothing.
+// NewClient returns a client of the JSON-RPC binding at address. It detects the protocol version of
+// the agent. It starts nothing.
 func NewClient(address string, o *Options) *a2a.Client {
 	options := settled(o)
 	return a2a.NewClient(newLink(address, &options, nil), &options.ClientOptions)
 }
 
-// settled is a copy with what holds for HTTP.
+// settled returns a copy with the settings that apply to HTTP.
 func settled(o *Options) Options {
 	var out Options
 	if o != nil {
@@ -35,8 +36,9 @@ func settled(o *Options) Options {
 	return out
 }
 
-// Dial gets the card of the agent at base and makes a client of the best interface that it names: v1.0 before v0.3, and within a version
-// by Options.Bindings. base is the address of the card, or what the well-known path stands behind, or the agent's own address.
+// Dial fetches the card of the agent at base and returns a client of the best interface in the
+// card: v1.0 before v0.3, and within a version in the order of Options.Bindings. base is the URL of
+// the card, a URL to which the well-known path is appended, or the agent's own URL.
 func Dial(ctx context.Context, base string, o *Options) (*a2a.Client, *a2a.AgentCard, error) {
 	options := settled(o)
 	card, at, err := fetchCard(ctx, base, &options)
@@ -73,7 +75,8 @@ func Dial(ctx context.Context, base string, o *Options) (*a2a.Client, *a2a.Agent
 	return a2a.NewClient(l, &options.ClientOptions), card, nil
 }
 
-// stranger is the HTTP client for an address that only the card named: nothing that only we can reach, unless it is where we are already.
+// stranger returns the HTTP client for an address that only the card named. It does not reach
+// internal addresses, except the host that was dialled.
 func stranger(to, at *url.URL) (*http.Client, error) {
 	policy := new(outbound.Policy)
 	policy.Allow(at)
@@ -81,11 +84,11 @@ func stranger(to, at *url.URL) (*http.Client, error) {
 		return nil, fmt.Errorf("a2ahttp: the card's interface: %w", err)
 	}
 	client := policy.Client()
-	client.Timeout = 0 // streams last; calls have their own time
+	client.Timeout = 0 // streams may last; calls have their own timeout
 	return client, nil
 }
 
-// choose finds the interface to use.
+// choose selects the interface to use.
 func choose(card *a2a.AgentCard, o *Options) (*a2a.AgentInterface, a2a.Version, error) {
 	bindings := o.Bindings
 	if bindings == nil {
@@ -97,7 +100,7 @@ func choose(card *a2a.AgentCard, o *Options) (*a2a.AgentInterface, a2a.Version, 
 		}
 		for _, binding := range bindings {
 			if binding == a2a.BindingREST && v != a2a.V10 {
-				continue // another dialect, which is not spoken here
+				continue // a different dialect, which is not supported
 			}
 			if in := card.Interface(v, binding); in != nil {
 				return in, v, nil
@@ -108,10 +111,10 @@ func choose(card *a2a.AgentCard, o *Options) (*a2a.AgentInterface, a2a.Version, 
 	for _, in := range card.SupportedInterfaces {
 		offered = append(offered, in.ProtocolBinding+" "+in.ProtocolVersion)
 	}
-	return nil, 0, fmt.Errorf("a2ahttp: the agent offers no interface that is spoken here: %s", strings.Join(offered, ", "))
+	return nil, 0, fmt.Errorf("a2ahttp: the agent offers no supported interface: %s", strings.Join(offered, ", "))
 }
 
-// FetchCard gets the card of the agent at base, as [Dial] does.
+// FetchCard returns the card of the agent at base, as [Dial] does.
 func FetchCard(ctx context.Context, base string, o *Options) (*a2a.AgentCard, error) {
 	options := settled(o)
 	card, _, err := fetchCard(ctx, base, &options)
@@ -135,13 +138,13 @@ func fetchCard(ctx context.Context, base string, o *Options) (card *a2a.AgentCar
 			first = err
 		}
 		if status, ok := errors.AsType[*StatusError](err); !ok || status.Status != http.StatusNotFound && status.Status != http.StatusMethodNotAllowed {
-			break // it is not about the place
+			break // the error is not about the location
 		}
 	}
 	return nil, nil, first
 }
 
-// places are where the card may be, most likely first.
+// places returns the URLs where the card may be, most likely first.
 func places(base *url.URL) []*url.URL {
 	if strings.HasSuffix(base.Path, ".json") {
 		return []*url.URL{base}
@@ -164,7 +167,7 @@ func places(base *url.URL) []*url.URL {
 	return out
 }
 
-// card gets one address.
+// card fetches the card from one URL.
 func (l *link) card(ctx context.Context, at *url.URL) (*a2a.AgentCard, error) {
 	ctx, end, err := l.begin(ctx, false)
 	if err != nil {
@@ -177,7 +180,7 @@ func (l *link) card(ctx context.Context, at *url.URL) (*a2a.AgentCard, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, sse.NewStatusError(answer)
+		return nil, httprpc.NewStatusError(answer)
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, outbound.MaxBody+1))
 	switch {

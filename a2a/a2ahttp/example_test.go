@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/a2a/a2ahttp"
 )
 
-// An agent behind HTTP: JSON-RPC, REST and the card at one base.
+// This example serves an agent over HTTP: JSON-RPC, REST and the card at one base URL.
 func Example() {
 	card := a2a.AgentCard{Name: "shouter", Description: "Says it louder.", Version: "1.0",
 		SupportedInterfaces: a2ahttp.Interfaces("/", "/"),

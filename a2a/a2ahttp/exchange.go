@@ -8,89 +8,83 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/a2a"
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// A style is how a binding writes what package a2a answers.
+// A style is how a binding encodes the results of package a2a.
 type style interface {
 	event(id jsonrpc.ID, response jsonrpc.Raw) ([]byte, error) // one event of a stream
-	last(out []byte, e *jsonrpc.Error) []byte                  // the answer, as the last event
+	last(out []byte, e *jsonrpc.Error) []byte                  // the response, as the last event
 	plain(out []byte, e *jsonrpc.Error) (status int, contentType string, body []byte)
+	unsupported(e *jsonrpc.Error) (contentType string, body []byte) // for status 415
 }
 
-// silence is how long a stream may have nothing to say before it is opened nevertheless, so that it is kept alive.
+// silence is how long a request may send no events before its stream is opened anyway, so that
+// keep-alive comments are sent.
 const silence = time.Second
 
-// An exchange is one request over HTTP and its answer, which becomes a stream with the first event. It is the Sink of its own Exchange.
+// An exchange is one HTTP request and its response, which becomes a stream with the first event.
 type exchange struct {
-	jsonrpc.Exchange
-	server *Server
-	w      http.ResponseWriter
-	r      *http.Request
-	style  style
-	timer  *time.Timer // opens a stream that says nothing; nil for what is no stream
-	events sse.Lazy
-	seq    atomic.Int64 // of the last event
+	*httprpc.Response
+	w       http.ResponseWriter
+	r       *http.Request
+	style   style
+	params  func(jsonrpc.Raw) (jsonrpc.Raw, *jsonrpc.Error) // completes those of a REST request; or nil
+	streams bool                                            // the response is a stream, even if it is one event; set by check
+	seq     atomic.Int64                                    // of the last event
 }
 
-func newExchange(s *Server, w http.ResponseWriter, r *http.Request, style style) *exchange {
-	x := &exchange{server: s, w: w, r: r, style: style}
-	x.Sink = x
-	x.Check = x.check
+// exchange returns the response to a request. It must be closed.
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request, style style) *exchange {
+	x := &exchange{Response: s.posts.Begin(w, r), w: w, r: r, style: style}
+	x.From = "" // MaxRunning has no parts for callers
+	x.Form = &httprpc.Form{Check: x.check, Event: x.event, WithoutPayload: isEvent, Last: x.last, Plain: style.plain, Refuse: x.refuse}
 	return x
 }
 
-// check sees each request before it is handled. A v0.3 subscription is a stream from the start, errors and all: strict clients want that.
+// check inspects each request before it is handled. A v0.3 subscription is a stream from the start,
+// even for errors, because strict clients require that.
 func (x *exchange) check(ctx context.Context, req *jsonrpc.Request) error {
 	if req.Batched() || req.IsNotification() {
 		return nil
 	}
+	if x.params != nil {
+		params, bad := x.params(req.Params)
+		if bad != nil {
+			return bad
+		}
+		req.Params = params
+	}
 	switch {
 	case req.Method == a2a.MethodSubscribe03:
-		if events := x.stream(); events != nil {
-			_ = events.Open(ctx) // the answer will meet the same error
-		}
+		x.Open(ctx)
 	case a2a.IsStream(req.Method):
-		x.timer = time.AfterFunc(silence, func() {
-			if events := x.stream(); events != nil {
-				_ = events.Open(background(ctx)) // likewise
-			}
-		})
+		x.streams = true
+		x.OpenAfter(silence)
 	}
 	return nil
 }
 
-// Send makes an event of a notification: the response that the protocol repeats.
-func (x *exchange) Send(ctx context.Context, payload []byte) error {
-	var in struct {
-		RequestID jsonrpc.ID  `json:"request_id"`
-		Seq       int64       `json:"seq"`
-		Response  jsonrpc.Raw `json:"response"`
+// isEvent reports whether a notification is an event, which is made of its params.
+func isEvent(_ string, params any) bool {
+	_, ok := params.(*a2a.StreamEvent)
+	return ok
+}
+
+// event converts a notification to an event: one of the responses that the protocol repeats.
+func (x *exchange) event(_ []byte, _ string, params any) (eventstream.Event, error) {
+	e, ok := params.(*a2a.StreamEvent)
+	if !ok {
+		return eventstream.Event{}, jsonrpc.ErrOneWay // other messages cannot be sent over HTTP
 	}
-	var failed error
-	if e := jsonrpc.Scan(payload, func(m *jsonrpc.Message) {
-		if m.Method != a2a.MethodStream {
-			failed = jsonrpc.ErrOneWay // there is nothing else to say over HTTP
-			return
-		}
-		failed = m.Params.Decode(&in)
-	}); e != nil {
-		return e
-	}
-	if failed != nil {
-		return failed
-	}
-	data, err := x.style.event(in.RequestID, in.Response)
+	data, err := x.style.event(e.RequestID, e.Response)
 	if err != nil {
-		return err
+		return eventstream.Event{}, err
 	}
-	events := x.stream()
-	if events == nil {
-		return jsonrpc.ErrAnswered
-	}
-	x.seq.Store(in.Seq)
-	return events.Send(ctx, sse.Event{ID: eventID(in.Seq), Data: data})
+	x.seq.Store(e.Seq)
+	return eventstream.Event{ID: eventID(e.Seq), Data: data}, nil
 }
 
 func eventID(seq int64) string {
@@ -100,77 +94,26 @@ func eventID(seq int64) string {
 	return strconv.FormatInt(seq, 10)
 }
 
-// stream returns the stream, or nil once the answer is out.
-func (x *exchange) stream() *sse.Writer {
-	return x.events.Get(func() *sse.Writer {
-		return sse.NewWriter(x.w, &sse.WriterOptions{KeepAlive: x.server.KeepAlive, Timeout: x.server.WriteTimeout})
-	})
-}
-
-// abandon is for a panic on its way to net/http: whoever keeps the stream alive must stop.
-func (x *exchange) abandon() {
-	x.hush()
-	x.events.Abandon()
-}
-
-// hush lets silence open no stream from here on.
-func (x *exchange) hush() {
-	if x.timer != nil {
-		x.timer.Stop()
+// last converts the response to the last event of a stream.
+func (x *exchange) last(out []byte, fault *jsonrpc.Error) eventstream.Event {
+	e := eventstream.Event{Data: x.style.last(out, fault)}
+	if seq := x.seq.Load(); seq > 0 && fault == nil {
+		e.ID = eventID(seq + 1)
 	}
+	return e
 }
 
-// finish sends the answer.
+// refuse returns an error of the protocol for a body of an unsupported type.
+func (x *exchange) refuse(status int, text string) (contentType string, body []byte) {
+	if status != http.StatusUnsupportedMediaType {
+		return "", nil
+	}
+	return x.style.unsupported(a2a.Fault(a2a.ErrContentTypeNotSupported, "Content-Type: "+text))
+}
+
+// finish sends the response.
 func (x *exchange) finish(out []byte, fault *jsonrpc.Error) {
-	streams := x.timer != nil && fault == nil // a stream of one is a stream: the JavaScript SDK 1.3.0 takes nothing else
-	if streams {
-		x.stream()
-	}
-	x.hush()
-	events, seq := x.events.End(), x.seq.Load()
-	switch {
-	case events == nil:
-		status, contentType, body := x.style.plain(out, fault)
-		x.write(status, contentType, body, fault)
-	case len(out) == 0:
-		_ = events.Finish() // a notification
-	default:
-		id := ""
-		if seq > 0 && fault == nil {
-			id = eventID(seq + 1)
-		}
-		_ = events.Finish(sse.Event{ID: id, Data: x.style.last(out, fault)}) // if the client is gone there is nobody to tell
-	}
-}
-
-func (x *exchange) write(status int, contentType string, body []byte, fault *jsonrpc.Error) {
-	h := x.w.Header()
-	if fault != nil {
-		retry(h, x.r, fault, status)
-	}
-	if status == http.StatusNoContent {
-		h.Set("Cache-Control", "no-store")
-		x.w.WriteHeader(status)
-		return
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	timeout := x.server.WriteTimeout
-	if timeout <= 0 {
-		timeout = 10 * time.Second
-	}
-	x.server.watch.Write(x.w, timeout, func(control *http.ResponseController) {
-		writeBody(x.w, status, contentType, body)
-		_ = control.Flush() // now, while it is watched
-	})
-}
-
-// retry says when to come back.
-func retry(h http.Header, r *http.Request, e *jsonrpc.Error, status int) {
-	switch e.Code {
-	case jsonrpc.CodeBusy, jsonrpc.CodeShuttingDown:
-		h.Set("Retry-After", "1")
-	}
-	if status == http.StatusServiceUnavailable && r.ProtoMajor == 1 {
-		h.Set("Connection", "close")
-	}
+	// A stream with one event is still a stream: the JavaScript SDK 1.3.0 accepts nothing else.
+	x.Stream = x.streams && fault == nil
+	x.Finish(out, fault)
 }

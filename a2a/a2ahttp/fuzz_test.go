@@ -12,7 +12,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// FuzzHTTP has any request end in an answer of the shape that its place has: JSON-RPC, or the body of an error, or plain text below 500.
+// FuzzHTTP checks that any request gets a response of the form that its path requires: JSON-RPC,
+// the body of an error, or plain text with a status below 500.
 func FuzzHTTP(f *testing.F) {
 	for _, seed := range []struct{ method, path, version, body string }{
 		{"POST", "/", "1.0", send10}, {"POST", "/", "", send03}, {"POST", "/", "9", "[]"}, {"POST", "/message:send", "", `{"message":null}`},

@@ -26,7 +26,7 @@ func echo(ctx context.Context, r *a2a.Run) error {
 	return r.Artifact(ctx, a2a.Artifact{ArtifactID: "a", Parts: []a2a.Part{a2a.Text(r.Message.Text())}})
 }
 
-// words streams the words of the message, one by one.
+// words is an agent that streams the words of the message, one by one.
 func words(ctx context.Context, r *a2a.Run) error {
 	for i, word := range strings.Fields(r.Message.Text()) {
 		if err := r.Chunk(ctx, a2a.Artifact{ArtifactID: "a", Parts: []a2a.Part{a2a.Text(word)}}, i > 0, false); err != nil {
@@ -36,7 +36,7 @@ func words(ctx context.Context, r *a2a.Run) error {
 	return nil
 }
 
-// A site is one agent on loopback.
+// A site is one agent served on loopback.
 type site struct {
 	a2a  *a2a.Server
 	http *a2ahttp.Server
@@ -67,7 +67,7 @@ func serve(t testing.TB, c a2a.AgentCard, agent a2a.AgentFunc, o *a2a.ServerOpti
 	return s
 }
 
-// dial makes a client by the card.
+// dial returns a client based on the card.
 func (s *site) dial(t testing.TB, o *a2ahttp.Options) *a2a.Client {
 	t.Helper()
 	c, _, err := a2ahttp.Dial(context.Background(), s.url, o)
@@ -78,14 +78,14 @@ func (s *site) dial(t testing.TB, o *a2ahttp.Options) *a2a.Client {
 	return c
 }
 
-// An answer is what came of one request.
+// An answer is the response to one request.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// ask makes one request. headers are pairs of name and value.
+// ask makes one request. headers holds pairs of name and value.
 func (s *site) ask(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))

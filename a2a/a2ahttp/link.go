@@ -16,47 +16,54 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/a2a"
+	"github.com/da1ed7bb/parley/internal/eventstream"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/internal/x/origin"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// A StatusError is an HTTP answer that is none of the protocol.
-type StatusError = sse.StatusError
+// A StatusError is an HTTP response that is not a response of the protocol.
+type StatusError = httprpc.StatusError
 
 // The kinds of a StatusError, for errors.Is.
 var (
-	ErrUnauthorized = sse.ErrUnauthorized // 401
-	ErrForbidden    = sse.ErrForbidden    // 403
+	ErrUnauthorized = httprpc.ErrUnauthorized // 401
+	ErrForbidden    = httprpc.ErrForbidden    // 403
 )
 
-// Options tune Dial and NewClient. The zero value is ready for use.
+// Options configures Dial and NewClient. The zero value is ready to use.
 type Options struct {
 	a2a.ClientOptions
 
-	// HTTP makes the requests. Nil means a client of our own. It is copied: redirects are followed only to the same scheme, host and port.
+	// HTTP is the client that makes the requests. If nil, one is created. It is copied: redirects
+	// are followed only to the same scheme, host and port.
 	HTTP *http.Client
 
-	// TLS is for the client of our own; it is not used beside HTTP.
+	// TLS configures the created client. It is ignored if HTTP is set.
 	TLS *tls.Config
 
-	// Header is sent with each request, and Token as a bearer token. They stay at the origin that was dialled: an interface that the card
-	// has elsewhere does not get them, unless Anywhere is set.
+	// Header is sent with each request, and Token as a bearer token. They are sent to the dialled
+	// origin only: an interface that the card has at another origin does not get them, unless
+	// Anywhere is set.
 	Header   http.Header
 	Token    string
 	Anywhere bool
 
-	// Bindings are those to use, best first. Nil means JSONRPC, HTTP+JSON.
+	// Bindings lists the bindings to use, best first. If nil, they are JSONRPC, HTTP+JSON.
 	Bindings []string
 
-	// MaxMessage bounds one answer, and one event of a stream, in bytes. Zero means 16 MiB, negative means no bound.
+	// MaxMessage bounds one response, and one event of a stream, in bytes. If zero, it is 16 MiB;
+	// if negative, there is no bound.
 	MaxMessage int64
 
-	// CallTime bounds a call whose context has no deadline and that has one: not sending or streaming. Zero means 60 s, negative
-	// means no bound. A stream that its server kept alive and that is silent for 45 s is taken for broken nevertheless.
+	// CallTime is the timeout of a call whose context has no deadline, except for sending and
+	// streaming. If zero, it is 60 s; if negative, there is no timeout. A stream that its server
+	// kept alive and that is silent for 45 s is treated as broken in any case.
 	CallTime time.Duration
 
-	// Parallel is how many single calls run at once in place of a batch that the agent does not take. Zero means 16.
+	// Parallel is how many single calls run at once in place of a batch that the agent does not
+	// accept. If zero, it is 16.
 	Parallel int
 }
 
@@ -65,10 +72,10 @@ const (
 	defaultCallTime = 60 * time.Second
 	defaultParallel = 16
 	defaultResume   = 5
-	patience        = 45 * time.Second // three comments that did not come
+	patience        = 45 * time.Second // three missing comments
 )
 
-// A link makes each call one request.
+// A link makes one request for each call.
 type link struct {
 	o       Options
 	url     *url.URL
@@ -77,11 +84,11 @@ type link struct {
 	idle    func()
 	limit   int64
 	ids     atomic.Int64
-	singles atomic.Bool // the agent takes no batches
+	singles atomic.Bool // the agent accepts no batches
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	calls  sync.WaitGroup // Add only with mu held and closed false
 }
@@ -116,12 +123,12 @@ func (l *link) Close() error {
 	l.closed = true
 	l.mu.Unlock()
 	l.cancel(jsonrpc.ErrClosed)
-	l.calls.Wait()
+	grace.Wait(&l.calls, grace.Time) // the caller's callbacks may not return
 	l.idle()
 	return nil
 }
 
-// begin makes the context of one call, which ends with the link too.
+// begin returns the context of one call, which is also canceled when the link closes.
 func (l *link) begin(parent context.Context, open bool) (ctx context.Context, end context.CancelCauseFunc, err error) {
 	if l.bad != nil {
 		return nil, nil, fmt.Errorf("a2ahttp: %w", l.bad)
@@ -151,7 +158,7 @@ func (l *link) begin(parent context.Context, open bool) (ctx context.Context, en
 	}, nil
 }
 
-// request makes a request with the headers that all have.
+// request returns a request with the headers that all requests have.
 func (l *link) request(ctx context.Context, method string, to *url.URL, body []byte, accept string) *http.Request {
 	req := (&http.Request{Method: method, URL: to, Host: to.Host, Header: l.o.Header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	if req.Header == nil {
@@ -168,7 +175,8 @@ func (l *link) request(ctx context.Context, method string, to *url.URL, body []b
 		h.Set("Authorization", "Bearer "+l.o.Token)
 	}
 	svc := a2a.ServiceOf(ctx)
-	if svc.Version != "" && svc.Version != a2a.V03.String() { // peers of 0.3 know no such header
+	// peers of 0.3 do not define this header
+	if svc.Version != "" && svc.Version != a2a.V03.String() {
 		h.Set(a2a.HeaderVersion, svc.Version)
 	}
 	if len(svc.Extensions) > 0 {
@@ -184,10 +192,10 @@ func (l *link) request(ctx context.Context, method string, to *url.URL, body []b
 	return req
 }
 
-// accepts is the Accept header for a call.
+// accepts returns the Accept header for a call.
 func accepts(stream bool, contentType string) string {
 	if stream {
-		return sse.ContentType + ", " + contentType
+		return eventstream.ContentType + ", " + contentType
 	}
 	return contentType
 }
@@ -220,15 +228,19 @@ func (l *link) do(ctx context.Context, item *jsonrpc.Item) error {
 	return in.read(answer, in.response)
 }
 
-// failed is what an error of the carrier means: when the call's context has ended, that is why.
+// failed returns the error of a call: the context's cause if it is canceled, and otherwise a
+// transport error.
 func failed(ctx context.Context, err error) error {
+	if origin.Unreached(err) {
+		return jsonrpc.AsNotSent(fmt.Errorf("a2ahttp: %w", err))
+	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return fmt.Errorf("a2ahttp: %w", err)
 }
 
-// An inbox takes one answer.
+// An inbox receives one response.
 type inbox struct {
 	l    *link
 	ctx  context.Context
@@ -237,9 +249,10 @@ type inbox struct {
 	id   jsonrpc.ID
 }
 
-// read hands over what an answer holds: its body, or the data of each event with the event's number, which is 0 if it has none.
+// read passes on the content of a response: its body, or the data of each event with the event's
+// number, which is 0 if it has none.
 func (in *inbox) read(answer *http.Response, take func(data []byte, seq int64, event bool) error) error {
-	if sse.IsStream(answer) {
+	if eventstream.IsStream(answer) {
 		return in.stream(answer, take)
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, in.l.limit+1))
@@ -249,11 +262,12 @@ func (in *inbox) read(answer *http.Response, take func(data []byte, seq int64, e
 	case int64(len(body)) > in.l.limit:
 		return jsonrpc.ErrTooLarge
 	}
-	isJSON := strings.HasSuffix(sse.MediaType(answer), "json") ||
-		answer.StatusCode == http.StatusOK && bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) // a2a-go 2.3.1 says text/plain with errors of 0.3
+	isJSON := strings.HasSuffix(eventstream.MediaType(answer), "json") ||
+		// a2a-go 2.3.1 sends text/plain with errors of 0.3
+		answer.StatusCode == http.StatusOK && bytes.HasPrefix(bytes.TrimSpace(body), []byte("{"))
 	if answer.StatusCode >= 300 && !isJSON || !isJSON && len(body) > 0 {
 		answer.Body = io.NopCloser(bytes.NewReader(body))
-		return sse.NewStatusError(answer)
+		return httprpc.NewStatusError(answer)
 	}
 	if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
 		e := &StatusError{Status: answer.StatusCode, Header: answer.Header, Body: body[:min(len(body), 1024)]}
@@ -266,7 +280,7 @@ func (in *inbox) read(answer *http.Response, take func(data []byte, seq int64, e
 }
 
 func (in *inbox) stream(answer *http.Response, take func(data []byte, seq int64, event bool) error) error {
-	events := sse.NewReader(answer.Body, in.l.limit)
+	events := eventstream.NewReader(answer.Body, in.l.limit)
 	events.OnSilence(patience, func() { in.end(jsonrpc.ErrTimeout) })
 	for {
 		e, err := events.Next()
@@ -288,9 +302,10 @@ func (in *inbox) stream(answer *http.Response, take func(data []byte, seq int64,
 	}
 }
 
-// response takes one JSON-RPC response. In a stream it is a notification, as package a2a has them.
+// response handles one JSON-RPC response. In a stream it is converted to a notification of package
+// a2a.
 func (in *inbox) response(data []byte, seq int64, event bool) error {
-	err := fmt.Errorf("%w: it is none to this call", jsonrpc.ErrBadResponse)
+	err := fmt.Errorf("%w: it does not match this call", jsonrpc.ErrBadResponse)
 	if e := jsonrpc.Scan(data, func(m *jsonrpc.Message) {
 		switch {
 		case m.Request || m.Bad != nil:
@@ -307,10 +322,9 @@ func (in *inbox) response(data []byte, seq int64, event bool) error {
 	return err
 }
 
-// notification is one event of a stream as package a2a has it.
+// notification returns one event of a stream as a notification of package a2a.
 func notification(id jsonrpc.ID, seq int64, response jsonrpc.Raw) *jsonrpc.Request {
-	params := id.Append([]byte(`{"request_id":`))
-	params = strconv.AppendInt(append(params, `,"seq":`...), seq, 10)
-	params = append(append(params, `,"response":`...), response...)
-	return &jsonrpc.Request{Method: a2a.MethodStream, Params: append(params, '}')}
+	e := a2a.StreamEvent{RequestID: id, Seq: seq, Response: response}
+	params, _ := e.AppendJSON(nil) // never fails
+	return &jsonrpc.Request{Method: a2a.MethodStream, Params: params}
 }

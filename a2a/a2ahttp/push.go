@@ -19,18 +19,22 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/outbound"
 )
 
-// Names of the header with the token of a webhook. Which one it is has not been settled, so both are sent (v0.3: the first).
+// Names of the header with the token of a webhook. The specification does not settle which to use,
+// so both are sent (v0.3: the first).
 const (
 	HeaderToken  = "X-A2A-Notification-Token"
 	HeaderToken1 = "A2A-Notification-Token"
 )
 
-// A Pusher posts notifications to webhooks, for [a2a.ServerOptions]. The zero value reaches public addresses by https and nothing else: a caller
-// names the address, and may mean one that only we can reach. What is resolved is looked at on the very socket. Redirects are not
-// followed. A notification has 5 s to connect and 10 s in all. It is safe for concurrent use; [Pusher.Close] lets its connections go.
+// A Pusher posts notifications to webhooks, for [a2a.ServerOptions]. The zero value connects to
+// public addresses with https only, because a caller chooses the address, and could choose an
+// internal one. The check applies to the resolved address of the socket itself. Redirects are not
+// followed. A notification has 5 s to connect and 10 s in total. It is safe for concurrent use;
+// [Pusher.Close] closes idle connections.
 type Pusher struct {
-	// Hosts are names and addresses, in lower case and without port, that may also be reached by http and at private addresses. Loopback
-	// adds this machine. Both are for development, and for networks whose webhooks are known.
+	// Hosts lists names and addresses, in lower case and without port, that may also be reached
+	// with http and at private addresses. Loopback adds this machine. Both are for development, and
+	// for networks whose webhooks are known.
 	Hosts    []string
 	Loopback bool
 
@@ -46,18 +50,19 @@ func (p *Pusher) init() {
 	})
 }
 
-// lookup bounds the resolution of a webhook's name when it is registered.
+// lookup is the timeout for resolving a webhook's name when it is registered.
 const lookup = 2 * time.Second
 
-// Check refuses a webhook that would not be reached. A name that cannot be resolved yet passes: it is looked at again with each notification.
+// Check returns an error for a webhook that would not be reachable. A name that cannot be resolved
+// yet is accepted: it is checked again for each notification.
 func (p *Pusher) Check(ctx context.Context, c a2a.PushConfig) error {
 	p.init()
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.User != nil {
-		return a2a.BadParams("url", "is no address to post to")
+		return a2a.BadParams("url", "is not a valid webhook address")
 	}
 	if err := p.policy.Check(u); err != nil {
-		return a2a.BadParams("url", "is a place that notifications do not go to; it must be public, and https")
+		return a2a.BadParams("url", "is not allowed for notifications; the address must be public and use https")
 	}
 	if !isHeader(c.Token) || c.Authentication != nil && !isHeader(c.Authentication.Scheme+" "+c.Authentication.Credentials) {
 		return a2a.BadParams("token", "cannot be sent in a header")
@@ -67,7 +72,7 @@ func (p *Pusher) Check(ctx context.Context, c a2a.PushConfig) error {
 		return nil
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
-		return nil // the policy has judged it
+		return nil // the policy has checked it
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookup)
 	defer cancel()
@@ -77,7 +82,7 @@ func (p *Pusher) Check(ctx context.Context, c a2a.PushConfig) error {
 	}
 	for _, ip := range found {
 		if !outbound.IsPublic(ip) {
-			return a2a.BadParams("url", "is a place that notifications do not go to; it must be public, and https")
+			return a2a.BadParams("url", "is not allowed for notifications; the address must be public and use https")
 		}
 	}
 	return nil
@@ -117,7 +122,7 @@ func (p *Pusher) Push(ctx context.Context, n a2a.Notice) error {
 		}
 		return err
 	}
-	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // so that the connection can be reused
 	_ = answer.Body.Close()
 	switch {
 	case answer.StatusCode >= 200 && answer.StatusCode < 300:
@@ -125,10 +130,10 @@ func (p *Pusher) Push(ctx context.Context, n a2a.Notice) error {
 	case answer.StatusCode == http.StatusGone:
 		return fmt.Errorf("%w: %s", a2a.ErrPushRefused, answer.Status)
 	}
-	return fmt.Errorf("a2ahttp: the webhook answered %s", answer.Status)
+	return fmt.Errorf("a2ahttp: the webhook returned %s", answer.Status)
 }
 
-// Close lets idle connections go.
+// Close closes idle connections.
 func (p *Pusher) Close() {
 	p.init()
 	p.client.CloseIdleConnections()

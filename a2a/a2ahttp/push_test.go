@@ -18,7 +18,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A hook is a webhook that fails as often as it is told to.
+// A hook is a webhook that fails a given number of times.
 type hook struct {
 	url  string
 	came chan notified
@@ -69,7 +69,7 @@ func TestPushInBothShapes(t *testing.T) {
 	for _, v := range a2a.Versions() {
 		t.Run(v.String(), func(t *testing.T) {
 			s := pushing(t, echo)
-			h := newHook(t, 1) // the first try fails, and is made again
+			h := newHook(t, 1) // the first attempt fails, and is repeated
 			c := s.dial(t, &a2ahttp.Options{ClientOptions: a2a.ClientOptions{Version: v}})
 			r := text("hi")
 			r.Configuration = &a2a.Configuration{Push: &a2a.PushConfig{ID: "h", URL: h.url, Token: "tok",
@@ -89,7 +89,7 @@ func TestPushInBothShapes(t *testing.T) {
 					}
 					var status struct{ State string }
 					if err := json.Unmarshal(got.body["status"], &status); err != nil || status.State == "completed" {
-						break // all that came meanwhile is in it
+						break // it includes all earlier events
 					}
 					continue
 				}
@@ -130,7 +130,7 @@ func TestWebhooks(t *testing.T) {
 			if got, err := c.ListPush(t.Context(), &a2a.PushRequest{TaskID: id}); err != nil || len(got.Configs) != 2 {
 				t.Errorf("ListPush = %+v, %v", got, err)
 			}
-			for range 2 { // it is gone after the first
+			for range 2 { // the first call has removed it
 				if err := c.DeletePush(t.Context(), id, "one"); err != nil {
 					t.Errorf("DeletePush: %v", err)
 				}
@@ -151,7 +151,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// Whoever names a webhook may mean a place that only we can reach.
+// TestPusherReachesPublicPlacesOnly checks that a webhook URL cannot name an internal address.
 func TestPusherReachesPublicPlacesOnly(t *testing.T) {
 	p := &a2ahttp.Pusher{}
 	defer p.Close()
@@ -221,7 +221,7 @@ func TestASlowWebhookGetsTheWholeTask(t *testing.T) {
 		if err := r.Working(ctx); err != nil {
 			return err
 		}
-		<-first // somebody is being posted to
+		<-first // a notification is being posted
 		for range 200 {
 			if err := r.Chunk(ctx, a2a.Artifact{ArtifactID: "a", Parts: []a2a.Part{a2a.Text("x")}}, true, false); err != nil {
 				return err

@@ -1,6 +1,8 @@
 package a2ahttp
 
 import (
+	"bytes"
+	"context"
 	"maps"
 	"net/http"
 	"net/url"
@@ -13,16 +15,18 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// The REST binding of v1.0 (A2A 1.0.1, section 11). A request becomes the JSON-RPC request that says the same.
+// This file implements the REST binding of v1.0 (A2A 1.0.1, section 11). The engine parses the body
+// of a request as the params of its method, and check completes them.
 
-// A route is what one path and HTTP method stand for.
+// A route is the meaning of one path and HTTP method.
 type route struct {
-	method string            // of the protocol
-	path   map[string]string // members of params that stand in the path
-	body   bool              // the rest of params is the body; otherwise it is the query
+	method string            // method of the protocol
+	path   map[string]string // members of params from the path
+	body   bool              // the body holds the other params; otherwise the query does
 }
 
-// find returns what a request asks for, and the HTTP methods that its path takes; none for a path that is not of the binding.
+// find returns the route of a request, and the HTTP methods that its path supports. If there are
+// none, the path is not part of the binding.
 func find(r *http.Request) (to *route, allow []string) {
 	path := strings.Trim(r.URL.EscapedPath(), "/")
 	segments := strings.Split(path, "/")
@@ -73,7 +77,7 @@ func match(s []string) map[string]*route {
 		switch verb {
 		case "cancel":
 			return map[string]*route{"POST": {a2a.MethodCancelTask, set("id", id), true}}
-		case "subscribe": // the proto says GET, the text POST
+		case "subscribe": // the proto file defines GET, the text POST
 			return map[string]*route{"GET": {a2a.MethodSubscribe, set("id", id), false}, "POST": {a2a.MethodSubscribe, set("id", id), true}}
 		}
 		return map[string]*route{"GET": {a2a.MethodGetTask, set("id", s[1]), false}}
@@ -96,7 +100,8 @@ func cutLast(s string) (before, after string, found bool) {
 	return s[:at], s[at+1:], true
 }
 
-// isREST reports whether a request is one of the REST binding, rightly or not.
+// isREST reports whether the path of a request is part of the REST binding, even if the request is
+// invalid.
 func isREST(r *http.Request) bool {
 	_, allow := find(r)
 	return allow != nil
@@ -105,7 +110,7 @@ func isREST(r *http.Request) bool {
 func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
 	to, allow := find(r)
 	if to == nil {
-		f := &guard.Refusal{Status: http.StatusNotFound, Text: "there is nothing at this address"}
+		f := &guard.Refusal{Status: http.StatusNotFound, Text: "not found"}
 		if allow != nil {
 			f = guard.MethodOnly(strings.Join(allow, ", "))
 		}
@@ -120,69 +125,76 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
 	}
 	svc := service(r, principal)
 	s.extensions(w.Header(), r.Header, svc)
-	x := newExchange(s, w, r, style)
-	defer x.abandon()
-	params, done, refused, bad := s.restParams(w, r, to)
-	if refused != nil {
-		refused.write(w, r, func(e *jsonrpc.Error) (contentType string, body []byte) {
-			contentType, body = style.failure(e)
-			return contentType, withCode(body, http.StatusUnsupportedMediaType)
-		})
+	x := s.exchange(w, r, style)
+	defer x.Close()
+	params, ok := []byte("{}"), false
+	if to.body && r.ContentLength != 0 {
+		params, ok = x.Read()
+	} else {
+		ok = x.Skip()
+	}
+	if !ok {
 		return
 	}
-	defer done()
-	if bad == nil && strings.TrimSpace(svc.Version) != "" && a2a.ParseVersion(svc.Version) != a2a.V10 {
-		bad = a2a.Fault(a2a.ErrVersionNotSupported, "This protocol version is not supported here; supported: 1.0", "supported", "1.0")
+	x.params = func(params jsonrpc.Raw) (jsonrpc.Raw, *jsonrpc.Error) {
+		params, bad := to.params(params, r)
+		if bad == nil && strings.TrimSpace(svc.Version) != "" && a2a.ParseVersion(svc.Version) != a2a.V10 {
+			bad = a2a.Fault(a2a.ErrVersionNotSupported, "This protocol version is not supported here; supported: 1.0", "supported", "1.0")
+		}
+		return params, bad
 	}
-	if bad != nil {
-		x.finish(jsonrpc.AppendError(nil, jsonrpc.Version2, restID, bad), bad)
-		return
+	out, fault := x.Answer(a2a.WithService(r.Context(), svc), restAnswering{&s.answerer, to.method}, params)
+	if fault != nil && r.ProtoMajor == 1 {
+		if status, _ := restStatus(fault.Code); status == http.StatusServiceUnavailable {
+			w.Header().Set("Connection", "close")
+		}
 	}
-	payload, err := jsonrpc.AppendRequest(nil, jsonrpc.Version2, restID, to.method, params)
-	if err != nil {
-		bad = a2a.BadParams("", "the request cannot be read")
-		x.finish(jsonrpc.AppendError(nil, jsonrpc.Version2, restID, bad), bad)
-		return
-	}
-	out, fault := s.answerer.Answer(a2a.WithService(r.Context(), svc), nil, payload, &x.Exchange)
-	x.finish(out, a2a.Reshape(fault))
+	x.finish(out, fault)
 }
 
-// restID is the id of a request that has none.
+// restID is the id of requests, which have none in REST.
 var restID = jsonrpc.IntID(1)
 
-// restParams makes params of path, query and body.
-func (s *Server) restParams(w http.ResponseWriter, r *http.Request, to *route) (params jsonrpc.Raw, done func(), refused *refusal, bad *jsonrpc.Error) {
+// restAnswering answers payloads that are the params of a method.
+type restAnswering struct {
+	answerer *jsonrpc.Answerer
+	method   string
+}
+
+func (a restAnswering) Answer(ctx context.Context, dst, payload []byte, x *jsonrpc.Exchange) ([]byte, *jsonrpc.Error) {
+	return a.answerer.AnswerRequest(ctx, dst, restID, a.method, payload, x)
+}
+
+// params completes the params of the body, which are valid JSON, with those of path and query.
+func (to *route) params(body jsonrpc.Raw, r *http.Request) (jsonrpc.Raw, *jsonrpc.Error) {
+	if body == nil { // a2a-go 2.3.1 sends null for an empty body
+		body = jsonrpc.Raw("{}")
+	}
 	members := map[string]jsonrpc.Raw{}
-	done = func() {}
-	if to.body && r.ContentLength != 0 {
-		var in []byte
-		if in, done, refused = s.read(w, r); refused != nil {
-			return nil, nil, refused, nil
-		}
-		raw, err := jsonrpc.ParseRaw(in)
-		if err != nil {
-			return nil, done, nil, jsonrpc.ErrParseError
-		}
-		if string(raw) == "null" { // what a2a-go 2.3.1 sends for nothing
-			raw = jsonrpc.Raw("{}")
-		}
-		if raw.Decode(&members) != nil || raw[0] != '{' {
-			return nil, done, nil, a2a.BadParams("", "the body must be one object, no member twice")
-		}
+	twice := false
+	for name, value := range body.Members() {
+		_, known := members[string(name)]
+		twice = twice || known
+		members[string(name)] = value
+	}
+	if twice || body[0] != '{' {
+		return nil, a2a.BadParams("", "the body must be one object without duplicate members")
+	}
+	if to.body && len(to.path) == 0 {
+		return body, nil
 	}
 	if !to.body {
-		if bad = fromQuery(r.URL.Query(), members); bad != nil {
-			return nil, done, nil, bad
+		if bad := fromQuery(r.URL.Query(), members); bad != nil {
+			return nil, bad
 		}
 	}
 	for name, value := range to.path {
 		members[name] = quote(value)
 	}
-	return encodeMembers(members), done, nil, nil
+	return encodeMembers(members), nil
 }
 
-// encodeMembers writes an object.
+// encodeMembers encodes an object.
 func encodeMembers(members map[string]jsonrpc.Raw) jsonrpc.Raw {
 	out := jsonrpc.Raw("{")
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -194,9 +206,11 @@ func encodeMembers(members map[string]jsonrpc.Raw) jsonrpc.Raw {
 	return append(out, '}')
 }
 
-func quote(s string) jsonrpc.Raw { return jsonrpc.StringID(s).Append(nil) } // the text of a string, invalid UTF-8 replaced
+// invalid UTF-8 is replaced
+func quote(s string) jsonrpc.Raw { return jsonrpc.StringID(s).Append(nil) }
 
-// fromQuery reads the members of params that may stand in a query (A2A 1.0.1, section 11.5). Others are ignored.
+// fromQuery reads the members of params that are allowed in a query (A2A 1.0.1, section 11.5).
+// Others are ignored.
 func fromQuery(q url.Values, members map[string]jsonrpc.Raw) *jsonrpc.Error {
 	for name := range q {
 		value := q.Get(name)
@@ -221,7 +235,8 @@ func fromQuery(q url.Values, members map[string]jsonrpc.Raw) *jsonrpc.Error {
 	return nil
 }
 
-// stateName takes the short names that the specification's own example has beside the full ones: status=working.
+// stateName accepts the short names in the specification's own example besides the full ones:
+// status=working.
 func stateName(value string) string {
 	if value == "" || strings.HasPrefix(value, "TASK_STATE_") {
 		return value
@@ -229,7 +244,8 @@ func stateName(value string) string {
 	return "TASK_STATE_" + strings.ToUpper(strings.ReplaceAll(value, "-", "_"))
 }
 
-// plainJSON reports whether a caller spells application/json out, and not the protocol's own media type.
+// plainJSON reports whether a client accepts application/json explicitly, and not the protocol's
+// own media type.
 func plainJSON(r *http.Request) bool {
 	accept := r.Header["Accept"]
 	own, named := guard.Quality(accept, ContentType)
@@ -237,7 +253,7 @@ func plainJSON(r *http.Request) bool {
 	return json && (!named || own == 0)
 }
 
-// restStyle has events and answers leave as the objects themselves.
+// restStyle encodes events and responses as the objects themselves.
 type restStyle struct{ json bool }
 
 func (s restStyle) contentType() string {
@@ -260,11 +276,23 @@ func (s restStyle) plain(out []byte, e *jsonrpc.Error) (status int, contentType 
 		contentType, body = s.failure(e)
 		return status, contentType, body
 	}
-	_ = jsonrpc.Scan(out, func(m *jsonrpc.Message) { body = append(body, m.Result...) }) // we wrote it
-	return http.StatusOK, s.contentType(), body
+	out = bytes.TrimSuffix(bytes.TrimPrefix(out, resultHead), resultTail)
+	return http.StatusOK, s.contentType(), out
 }
 
-// failure is the body for an error: google.rpc.Status as JSON, AIP-193.
+// resultHead and resultTail are what the engine writes around the result of a request with restID.
+var resultHead, resultTail = func() (head, tail []byte) {
+	empty, _ := jsonrpc.AppendResult(nil, jsonrpc.Version2, restID, jsonrpc.Raw("{}")) // a value
+	head, tail, _ = bytes.Cut(empty, []byte("{}"))
+	return head, tail
+}()
+
+func (s restStyle) unsupported(e *jsonrpc.Error) (contentType string, body []byte) {
+	contentType, body = s.failure(e)
+	return contentType, withCode(body, http.StatusUnsupportedMediaType)
+}
+
+// failure returns the body of an error: google.rpc.Status as JSON, AIP-193.
 func (s restStyle) failure(e *jsonrpc.Error) (contentType string, body []byte) {
 	code, status := restStatus(e.Code)
 	body = strconv.AppendInt([]byte(`{"error":{"code":`), int64(code), 10)
@@ -284,7 +312,7 @@ func withCode(body []byte, code int) []byte {
 	return []byte(`{"error":{"code":` + strconv.Itoa(code) + rest)
 }
 
-// restStatus is what an error is over HTTP (A2A 1.0.1, section 5.4).
+// restStatus returns the HTTP status of an error (A2A 1.0.1, section 5.4).
 func restStatus(code int64) (status int, name string) {
 	switch code {
 	case a2a.CodeTaskNotFound, jsonrpc.CodeMethodNotFound:

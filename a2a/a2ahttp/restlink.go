@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A restLink carries calls by the REST binding of v1.0.
+// A restLink makes calls in the REST binding of v1.0.
 type restLink struct{ *link }
 
 // Batch implements [a2a.Link]: REST has no batches.
@@ -58,7 +58,8 @@ func (l restLink) do(ctx context.Context, item *jsonrpc.Item) error {
 	}
 	req := l.request(ctx, method, &to, body, accepts(item.On != nil, ContentType+", application/json"))
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json") // servers of 1.0.0 take nothing else, those of 1.0.1 both
+		// Servers of 1.0.0 accept nothing else, those of 1.0.1 both.
+		req.Header.Set("Content-Type", "application/json")
 	}
 	answer, err := l.http.Do(req)
 	if err != nil {
@@ -87,11 +88,12 @@ func (l restLink) do(ctx context.Context, item *jsonrpc.Item) error {
 	})
 }
 
-// path returns the HTTP method and path for a method, and takes from members what stands in the path.
+// path returns the HTTP method and path for a method, and removes from members those that are in
+// the path.
 func (l restLink) path(method string, members map[string]jsonrpc.Raw) (verb, path string, ok bool) {
 	take := func(name string) string {
 		var s string
-		_ = members[name].Decode(&s) // it is a string of ours
+		_ = members[name].Decode(&s) // our own string
 		delete(members, name)
 		return url.PathEscape(s)
 	}
@@ -110,7 +112,7 @@ func (l restLink) path(method string, members map[string]jsonrpc.Raw) (verb, pat
 		return http.MethodGet, prefix + "/tasks", true
 	case a2a.MethodCancelTask:
 		return http.MethodPost, prefix + "/tasks/" + take("id") + ":cancel", true
-	case a2a.MethodSubscribe: // the proto says GET, the text POST; the SDKs serve both or POST
+	case a2a.MethodSubscribe: // the proto file defines GET, the text POST; the SDKs serve both or POST
 		return http.MethodPost, prefix + "/tasks/" + take("id") + ":subscribe", true
 	case a2a.MethodCreatePush:
 		return http.MethodPost, prefix + "/tasks/" + take("taskId") + "/pushNotificationConfigs", true
@@ -126,7 +128,7 @@ func (l restLink) path(method string, members map[string]jsonrpc.Raw) (verb, pat
 	return "", "", false
 }
 
-// query writes plain members as a query.
+// query encodes plain members as a query.
 func query(members map[string]jsonrpc.Raw) string {
 	q := url.Values{}
 	for name, raw := range members {
@@ -139,7 +141,7 @@ func query(members map[string]jsonrpc.Raw) string {
 	return q.Encode()
 }
 
-// restError makes an error of the protocol of an AIP-193 body; nil if it is none.
+// restError returns the protocol error in an AIP-193 body, or nil if the body has no such error.
 func restError(value jsonrpc.Raw, status int) error {
 	var in struct {
 		Error *struct {

@@ -10,68 +10,77 @@ import (
 	"github.com/da1ed7bb/parley/a2a"
 	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
 // ContentType is the media type of the REST binding and of webhooks (A2A 1.0.1, section 14.1).
 const ContentType = "application/a2a+json"
 
-// Well-known paths of the agent card; the second is of 0.2 and older.
+// Well-known paths of the agent card; the second is that of 0.2 and older.
 const (
 	CardPath    = "/.well-known/agent-card.json"
 	OldCardPath = "/.well-known/agent.json"
 )
 
-// A Server serves one [a2a.Server]. As a handler by itself it serves all at one base: the card at its paths and for a GET of
-// the base itself, the REST binding, and the JSON-RPC binding wherever else a POST goes. RPC, REST, Card and WebSocket are the parts, to be mounted apart. Its fields must not
-// change once it serves; it is safe for concurrent use.
+// A Server serves one [a2a.Server]. Used as a handler, it serves everything below one base: the
+// card at its paths and for a GET of the base itself, the REST binding, and the JSON-RPC binding
+// for a POST to any other path. RPC, REST, Card and WebSocket return the parts, to be mounted
+// separately. Its fields must not change once it serves; it is safe for concurrent use.
 //
-// It lets in programs on this machine, and asks who calls as the card says. [Server.Drain] ends it before the http.Server: streams would
-// hold that up.
+// By default it accepts requests to this machine's own names only, and authenticates callers as the
+// card requires. Call [Server.Drain] before shutting down the http.Server, which otherwise waits
+// for the streams.
 type Server struct {
-	A2A *a2a.Server // needed
+	A2A *a2a.Server // required
 
-	// Hosts are further names that the Host header may have: "host", "host:port", or "host:*". localhost, 127.0.0.1 and [::1] with
-	// the listening port always pass. Another Host is answered 403: it may be a web page's (DNS rebinding). An entry that can never match
-	// lets nobody in; [CheckNames] tells before.
+	// Hosts lists further values that the Host header may have: "host", "host:port", or "host:*".
+	// localhost, 127.0.0.1 and [::1] with the listening port are always accepted. Another Host gets
+	// status 403: it may be that of a web page (DNS rebinding). An entry that can never match
+	// rejects all requests; [CheckNames] reports it in advance.
 	Hosts []string
 
-	// Origins are further web pages that may call, such as "https://app.example:8443". Those of the Host list always pass. Another
-	// Origin is answered 403.
+	// Origins lists further web origins that may call, such as "https://app.example:8443". Those of
+	// the Host list are always accepted. Another Origin gets status 403.
 	Origins []string
 
-	// Unguarded leaves Host and Origin to whoever stands in front.
+	// Unguarded disables the checks of Host and Origin. Middleware must do them instead.
 	Unguarded bool
 
-	// Authenticate says who calls, from credentials that one of the card's security requirements names; see [Credential]. It returns
-	// [a2a.ErrUnauthenticated] or [a2a.ErrForbidden] for those that are not good, or not enough. Nil: a card with requirements lets
-	// nobody in. Without requirements it is called with no credentials, if it is not nil.
+	// Authenticate returns the identity of a caller with the credentials that one of the card's
+	// security requirements names; see [Credential]. It returns [a2a.ErrUnauthenticated] or
+	// [a2a.ErrForbidden] if they are invalid or insufficient. If nil, a card with requirements
+	// rejects all callers. Without requirements it is called with no credentials, if it is not nil.
 	Authenticate func(r *http.Request, credentials []Credential) (principal string, err error)
 
-	// MaxMessage bounds the body of one request, in bytes. Zero means 4 MiB, negative means no bound. More is 413.
+	// MaxMessage bounds the body of one request, in bytes. If zero, it is 4 MiB; if negative, there
+	// is no bound. A larger body gets status 413.
 	MaxMessage int64
 
-	// CardMaxAge is how long a client may keep the card. Zero means 5 min.
+	// CardMaxAge is how long a client may cache the card. If zero, it is 5 min.
 	CardMaxAge time.Duration
 
-	// KeepAlive is how long a stream may be silent before a comment is sent. Zero means 15 s, negative means never.
+	// KeepAlive is how long a stream may be silent before a comment is sent. If zero, it is 15 s;
+	// if negative, no comments are sent.
 	KeepAlive time.Duration
 
-	// WriteTimeout bounds each write. Zero means 10 s. A client that does not take its bytes in that time is hung up on.
+	// WriteTimeout bounds the time in which a client takes nothing, of each 64 KiB that are written.
+	// If zero, it is 10 s. After it the connection is closed.
 	WriteTimeout time.Duration
 
-	// Limits bound one payload.
+	// Limits bounds one payload.
 	Limits jsonrpc.Limits
 
-	// MaxRunning bounds the requests that run at once, streams among them. Zero means 4,096. More are answered -31001.
+	// MaxRunning bounds the requests that run at once, including streams. If zero, it is 4,096.
+	// Further requests get a -31001 error.
 	MaxRunning int64
 
 	setup    sync.Once
-	door     *guard.Door // nil: somebody else's business
+	door     *guard.Door // nil if Unguarded
 	shut     *guard.Refusal
 	gate     jsonrpc.Gate
 	answerer jsonrpc.Answerer
-	memory   guard.Memory
-	watch    guard.Watch
+	posts    httprpc.Server
+	memory   guard.Memory // of the cards
 	cards    cardCache
 }
 
@@ -84,47 +93,61 @@ func (s *Server) init() {
 		if !s.Unguarded {
 			var err error
 			if s.door, err = guard.New(&guard.Options{Hosts: s.Hosts, Origins: s.Origins}); err != nil {
-				s.shut = &guard.Refusal{Status: http.StatusInternalServerError, Text: "this server is not set up"}
+				s.shut = &guard.Refusal{Status: http.StatusInternalServerError, Text: "this server is not configured"}
 			}
 		}
+		s.posts = httprpc.Server{MaxMessage: s.MaxMessage, ContentTypes: []string{ContentType}, KeepAlive: s.KeepAlive, WriteTimeout: s.WriteTimeout}
 		s.A2A.Configure(&s.answerer)
-		s.answerer.Cancellation = jsonrpc.Cancellation{} // a caller over HTTP hangs up
+		s.answerer.Convert = a2a.Reshape
+		// over HTTP a caller cancels by disconnecting
+		s.answerer.Cancellation = jsonrpc.Cancellation{}
 	})
 }
 
-// CheckNames complains about an entry of Hosts or Origins that can never match.
+func (s *Server) writeTimeout() time.Duration {
+	if s.WriteTimeout <= 0 {
+		return 10 * time.Second
+	}
+	return s.WriteTimeout
+}
+
+// CheckNames returns an error for an entry of Hosts or Origins that can never match.
 func CheckNames(hosts, origins []string) error {
 	_, err := guard.New(&guard.Options{Hosts: hosts, Origins: origins})
 	return err
 }
 
-// Drain answers new requests with -31004 from now on, and waits for those that run. When ctx ends first, they end, and Drain returns ctx's cause.
+// Drain makes new requests fail with -31004 from now on, and waits for those that run. If ctx is
+// canceled first, they are canceled, and Drain returns ctx's cause.
 func (s *Server) Drain(ctx context.Context) error {
 	s.init()
 	return s.answerer.Drain(ctx)
 }
 
-// guarded puts the door before a handler.
+// guarded adds the access checks to a handler.
 func (s *Server) guarded(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		guard.EndAfterChunked(w, r)
 		s.init()
-		if f := s.refuse(r); f != nil {
-			f.Write(w, r)
+		if s.door != nil {
+			if s.door.Admit(w, r) {
+				serve(w, r)
+			}
+			return
+		}
+		if s.shut != nil {
+			s.shut.Write(w, r)
 			return
 		}
 		serve(w, r)
 	}
 }
 
-func (s *Server) refuse(r *http.Request) *guard.Refusal {
-	if s.door == nil {
-		return s.shut
-	}
-	return s.door.Check(r)
-}
-
 // ServeHTTP serves all.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guarded(s.serve)(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	guard.EndAfterChunked(w, r)
+	s.guarded(s.serve)(w, r)
+}
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
@@ -137,17 +160,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// RPC serves the JSON-RPC binding, of both versions, at any path.
+// RPC returns a handler for the JSON-RPC binding, in both versions, at any path.
 func (s *Server) RPC() http.Handler { return s.guarded(s.serveRPC) }
 
-// REST serves the HTTP+JSON binding of v1.0 at the paths that the specification has; [http.StripPrefix] takes away what stands before.
+// REST returns a handler for the HTTP+JSON binding of v1.0 at the paths in the specification; use
+// [http.StripPrefix] to remove a prefix.
 func (s *Server) REST() http.Handler { return s.guarded(s.serveREST) }
 
-// Card serves the agent card at any path.
+// Card returns a handler for the agent card at any path.
 func (s *Server) Card() http.Handler { return s.guarded(s.serveCard) }
 
-// Interfaces are those of a Server, for its card: rpc and rest are the addresses of the two bindings, absolute, or paths, which the card then
-// completes with the host that the caller named. An empty one is left out.
+// Interfaces returns the interfaces of a Server, for its card. rpc and rest are the URLs of the two
+// bindings, absolute, or paths, which the server then completes with the host of the request. An
+// empty one is omitted.
 func Interfaces(rpc, rest string, versions ...a2a.Version) []a2a.AgentInterface {
 	if len(versions) == 0 {
 		versions = a2a.Versions()
@@ -164,7 +189,7 @@ func Interfaces(rpc, rest string, versions ...a2a.Version) []a2a.AgentInterface 
 	return out
 }
 
-// service reads the parameters beside a request.
+// service returns the service parameters of a request.
 func service(r *http.Request, principal string) a2a.Service {
 	version := r.Header.Get(a2a.HeaderVersion)
 	if strings.TrimSpace(version) == "" {
@@ -174,7 +199,7 @@ func service(r *http.Request, principal string) a2a.Service {
 		Extensions: a2a.ParseExtensions(append(r.Header.Values(a2a.HeaderExtensions), r.Header.Values(a2a.HeaderExtensions03)...))}
 }
 
-// extensions tells the caller which extensions are in use.
+// extensions sets the header that lists the extensions in use.
 func (s *Server) extensions(h, asked http.Header, svc a2a.Service) {
 	used := strings.Join(s.A2A.Activated(svc.Extensions), ", ")
 	if used == "" {

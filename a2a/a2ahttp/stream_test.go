@@ -17,13 +17,14 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// many is how many streams run at once, each of so many words.
+// many is the number of concurrent streams, and count is the number of words in each.
 const (
 	many  = 50
 	count = 40
 )
 
-// Fifty streams on one WebSocket, and over HTTP: every event in order, each to its own caller.
+// TestFiftyStreamsAtOnce runs fifty streams on one WebSocket, and over HTTP: each caller receives
+// its own events, all of them and in order.
 func TestFiftyStreamsAtOnce(t *testing.T) {
 	s := serve(t, card(), words, nil)
 	dials := map[string]func(t *testing.T) *a2a.Client{
@@ -75,7 +76,7 @@ func TestFiftyStreamsAtOnce(t *testing.T) {
 	}
 }
 
-// A tripper cuts the answer of every stream after some bytes, as long as there are cuts left.
+// A tripper cuts off the response of every stream after some bytes, while cuts remain.
 type tripper struct {
 	http.RoundTripper
 	cuts atomic.Int32
@@ -206,7 +207,7 @@ func TestCancelOverHTTPIsQuick(t *testing.T) {
 		return context.Cause(ctx)
 	}, nil)
 	c := s.dial(t, nil)
-	best := time.Hour // of several: a machine with other things to do may hold up some
+	best := time.Hour // the best of several attempts: a busy machine may delay some
 	for range 5 {
 		for e, err := range c.Stream(t.Context(), text("wait")) {
 			if err != nil {

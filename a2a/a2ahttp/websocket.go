@@ -9,11 +9,12 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// Subprotocol is what a WebSocket of [a2a.BindingStream] may ask for by name. One that names none is served too.
+// Subprotocol is the WebSocket subprotocol of [a2a.BindingStream]. A client that requests no
+// subprotocol is accepted too.
 const Subprotocol = "a2a"
 
-// WebSocket serves [a2a.BindingStream] at any path: many calls and streams on one connection. Who calls is asked once, by the request that
-// opens it.
+// WebSocket returns a handler for [a2a.BindingStream] at any path: many calls and streams on one
+// connection. The caller is authenticated once, by the request that opens the connection.
 func (s *Server) WebSocket() http.Handler {
 	return s.guarded(func(w http.ResponseWriter, r *http.Request) {
 		if !websocket.IsUpgrade(r) {
@@ -27,14 +28,15 @@ func (s *Server) WebSocket() http.Handler {
 		}
 		o := &websocket.Options{MaxMessage: s.MaxMessage, WriteTimeout: s.WriteTimeout, Subprotocols: []string{Subprotocol}}
 		if s.door != nil {
-			o.CheckOrigin = func(*http.Request) bool { return true } // the door has looked
+			o.CheckOrigin = func(*http.Request) bool { return true } // guarded has checked it
 		}
 		t, err := websocket.Upgrade(w, r, o)
 		if err != nil {
-			return // it has been answered
+			return // the response has been written
 		}
 		conn := jsonrpc.NewConn(t)
 		conn.Limits = s.Limits
-		_ = s.A2A.ServeConn(a2a.WithPrincipal(r.Context(), principal), conn) // its end is the peer's business
+		// the error is the peer's
+		_ = s.A2A.ServeConn(a2a.WithPrincipal(r.Context(), principal), conn)
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Ids and times differ with each run.
+// volatile matches ids and times, which differ with each run.
 var volatile = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 
 func steady(s string) string {
@@ -61,15 +61,15 @@ func TestWire(t *testing.T) {
 		{"no parts", "1.0", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"M","role":"ROLE_USER","parts":[]}}}`, 200,
 			failure("1", badField("message.parts", "must have at least one part"))},
 		{"a part of two contents", "1.0", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"M","role":"ROLE_USER","parts":[{"text":"a","url":"b"}]}}}`, 200,
-			failure("1", badField("message.parts[0]", "a part has exactly one of text, raw, url and data"))},
+			failure("1", badField("message.parts[0]", "a part must have exactly one of text, raw, url and data"))},
 		{"a wrong kind", "", `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"M","role":"user","parts":[{"kind":"text"}]}}}`, 200,
-			failure("1", `{"code":-32602,"message":"Invalid params","data":[`+info+`INVALID_PARAMS`+domain+`},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.parts[0]","description":"a part has a kind \"text\", \"file\" or \"data\", and what belongs to it"}]}]}`)},
+			failure("1", `{"code":-32602,"message":"Invalid params","data":[`+info+`INVALID_PARAMS`+domain+`},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.parts[0]","description":"a part must have the kind \"text\", \"file\" or \"data\", and the members of that kind"}]}]}`)},
 		{"an agent's role", "1.0", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"M","role":"ROLE_AGENT","parts":[{"text":"a"}]}}}`, 200,
 			failure("1", badField("message.role", "must be ROLE_USER"))},
 		{"the wrong type", "1.0", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":7}}`, 200, failure("1", badField("id", "wrong value"))},
-		{"a member twice", "1.0", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"a","id":"b"}}`, 200, failure("1", badField("id", "member comes twice"))},
+		{"a member twice", "1.0", `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"a","id":"b"}}`, 200, failure("1", badField("id", "duplicate member"))},
 		{"a page too large", "1.0", `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{"pageSize":101}}`, 200, failure("1", badField("pageSize", "must be from 1 to 100"))},
-		{"no such state", "1.0", `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{"status":"TASK_STATE_LAZY"}}`, 200, failure("1", badField("status", "is no state of a task"))},
+		{"no such state", "1.0", `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{"status":"TASK_STATE_LAZY"}}`, 200, failure("1", badField("status", "is not a task state"))},
 		{"not JSON", "1.0", `{"jsonrpc":`, 200, failure("null", `{"code":-32700,"message":"Parse error"}`)},
 		{"an empty body", "1.0", ``, 200, failure("null", `{"code":-32700,"message":"Parse error"}`)},
 		{"an empty batch", "1.0", `[]`, 200, failure("null", `{"code":-32600,"message":"Invalid Request"}`)},
@@ -79,7 +79,7 @@ func TestWire(t *testing.T) {
 		{"a batch", "1.0", `[{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"nope"}},{"jsonrpc":"2.0","id":2,"method":"ListTasks","params":{"contextId":"none"}}]`, 200,
 			`[` + failure("1", notFound) + `,` + ok("2", `{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}`) + `]`},
 		{"no stream in a batch", "1.0", `[{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"nope"}}]`, 200,
-			`[` + failure("1", `{"code":-32004,"message":"There are no streams inside a batch","data":[`+info+`UNSUPPORTED_OPERATION`+domain+`}]}`) + `]`},
+			`[` + failure("1", `{"code":-32004,"message":"Streams are not supported in a batch","data":[`+info+`UNSUPPORTED_OPERATION`+domain+`}]}`) + `]`},
 		{"an error before the first event is plain", "1.0", `{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"nope"}}`, 200, failure("1", notFound)},
 	} {
 		t.Run(one.name, func(t *testing.T) {
@@ -121,7 +121,8 @@ func TestStreamsRepeatTheResponse(t *testing.T) {
 	}
 }
 
-// The JavaScript SDK 0.3.14 takes nothing but a stream as the answer to tasks/resubscribe, and 1.3.0 wants a stream for one message too.
+// TestWhatIsAStreamEvenWithOneEvent covers the JavaScript SDKs: 0.3.14 accepts only a stream as the
+// response to tasks/resubscribe, and 1.3.0 requires a stream for a single message too.
 func TestWhatIsAStreamEvenWithOneEvent(t *testing.T) {
 	s := serve(t, card(), echo, nil)
 	got := s.ask(t, http.MethodPost, "/rpc", `{"jsonrpc":"2.0","id":1,"method":"tasks/resubscribe","params":{"id":"nope"}}`)
@@ -130,7 +131,7 @@ func TestWhatIsAStreamEvenWithOneEvent(t *testing.T) {
 	}
 	again := strings.Replace(send10, "SendMessage", "SendStreamingMessage", 1)
 	s.ask(t, http.MethodPost, "/rpc", again)
-	got = s.ask(t, http.MethodPost, "/rpc", again) // joins what is over
+	got = s.ask(t, http.MethodPost, "/rpc", again) // joins the finished task
 	if got.header.Get("Content-Type") != "text/event-stream" || len(got.data()) != 1 || !strings.Contains(got.data()[0], "TASK_STATE_COMPLETED") {
 		t.Errorf("%v %s", got.header, got.body)
 	}
@@ -161,13 +162,13 @@ func TestREST(t *testing.T) {
 		{"cancel what is over", "POST", "/tasks/" + id + ":cancel", "null", "", 400, bad("400", "FAILED_PRECONDITION",
 			`"message":"Task cannot be canceled",`+details("TASK_NOT_CANCELABLE", `,"metadata":{"state":"TASK_STATE_COMPLETED","taskId":"ID"}`))},
 		{"subscribe to what is over", "GET", "/tasks/" + id + ":subscribe", "", "", 400, bad("400", "FAILED_PRECONDITION",
-			`"message":"The task is over; get it instead",`+details("UNSUPPORTED_OPERATION", `,"metadata":{"state":"TASK_STATE_COMPLETED","taskId":"ID"}`))},
+			`"message":"The task has ended; use GetTask instead",`+details("UNSUPPORTED_OPERATION", `,"metadata":{"state":"TASK_STATE_COMPLETED","taskId":"ID"}`))},
 		{"another version", "GET", "/tasks", "", "0.3", 400, bad("400", "FAILED_PRECONDITION",
 			`"message":"This protocol version is not supported here; supported: 1.0",`+details("VERSION_NOT_SUPPORTED", `,"metadata":{"supported":"1.0"}`))},
 		{"not a number", "GET", "/tasks?pageSize=x", "", "", 400, `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"Invalid params","details":[` + info + `INVALID_PARAMS` + domain + `},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"pageSize","description":"want an integer"}]}]}}`},
 		{"not JSON", "POST", "/message:send", "{", "", 400, bad("400", "INVALID_ARGUMENT", `"message":"Parse error","details":[]`)},
-		{"nothing there", "GET", "/nothing", "", "", 404, "there is nothing at this address\n"},
-		{"another verb", "PUT", "/tasks", "", "", 405, "this address takes GET only\n"},
+		{"nothing there", "GET", "/nothing", "", "", 404, "not found\n"},
+		{"another verb", "PUT", "/tasks", "", "", 405, "allowed methods: GET\n"},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			got := s.ask(t, one.method, "/rest"+one.path, one.body, "A2A-Version", one.version)

@@ -14,20 +14,23 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/internal/x/origin"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// DialOptions tune [Dial]. The zero value is ready for use.
+// DialOptions configures [Dial]. The zero value is ready to use.
 type DialOptions struct {
 	acp.ClientOptions
 
-	// HTTP makes the requests. Nil means a client of our own. It is copied: redirects are followed only to the same scheme, host and
-	// port. Its Timeout would end streams, and is not used.
+	// HTTP is the client that makes the requests. If nil, Dial creates one. It is copied: redirects
+	// are followed only to the same scheme, host and port. Its Timeout would end streams, and is
+	// not used.
 	HTTP *http.Client
 
-	// TLS is for the client of our own; it is not used beside HTTP.
+	// TLS configures the client that Dial creates. It is ignored if HTTP is set.
 	TLS *tls.Config
 
 	// Header is sent with each request.
@@ -36,18 +39,22 @@ type DialOptions struct {
 	// Token is sent as a bearer token with each request (RFC 6750).
 	Token string
 
-	// MaxMessage bounds one answer, and one event, in bytes. Zero means 16 MiB, negative means no bound. More is jsonrpc.ErrTooLarge.
+	// MaxMessage bounds one response, and one event, in bytes. If zero, it is 16 MiB; if negative,
+	// there is no bound. A larger one is jsonrpc.ErrTooLarge.
 	MaxMessage int64
 
-	// CallTime bounds a request that waits for no run and whose context has no deadline. Zero means 60 s, negative means no bound.
+	// CallTime is the timeout of a request that does not wait for a run and whose context has no
+	// deadline. If zero, it is 60 s; if negative, there is no timeout.
 	CallTime time.Duration
 
-	// Poll is how often a run is looked at whose server has no stream to subscribe to. Zero means 500 ms.
+	// Poll is the interval for polling a run whose server has no stream to subscribe to. If zero,
+	// it is 500 ms.
 	Poll time.Duration
 }
 
-// Dial makes a client of the REST binding at base, such as "http://127.0.0.1:8000". It starts nothing and connects to nothing before the
-// first call. Servers are taken as they are: the client uses our extensions where they are there.
+// Dial returns a client of the REST binding at base, such as "http://127.0.0.1:8000". It starts
+// nothing and does not connect before the first call. The client works with any conforming server,
+// and uses our extensions if the server has them.
 func Dial(base string, o *DialOptions) (*acp.Client, error) {
 	if o == nil {
 		o = &DialOptions{}
@@ -74,21 +81,21 @@ func Dial(base string, o *DialOptions) (*acp.Client, error) {
 	return acp.NewClient(l, &o.ClientOptions), nil
 }
 
-// A link carries the calls of the JSON-RPC binding to a server of the other one.
+// A link translates calls of the JSON-RPC binding to requests of the REST binding.
 type link struct {
 	base   *url.URL
 	opts   DialOptions
 	http   *http.Client
 	idle   func()
-	ctx    context.Context // ends with Close
+	ctx    context.Context // canceled by Close
 	cancel context.CancelCauseFunc
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
-	running sync.WaitGroup // grows under mu, while not closed
+	running sync.WaitGroup // Add only with mu held and closed false
 }
 
-// enter begins a call, unless the link is closed.
+// enter begins a call. It reports false if the link is closed.
 func (l *link) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,15 +137,17 @@ func (l *link) do(ctx context.Context, item *jsonrpc.Item) error {
 	return err
 }
 
-// Batch makes all calls, 16 at once: REST has no batches.
+// Batch makes all calls, up to 16 at once: REST has no batches.
 func (l *link) Batch(ctx context.Context, items []jsonrpc.Item) error {
 	var all sync.WaitGroup
 	turn := make(chan struct{}, 16)
 	for i := range items {
 		turn <- struct{}{}
 		all.Go(func() {
-			_ = l.Do(ctx, &items[i]) // what became of it is in the item
-			<-turn
+			defer func() { <-turn }()
+			// Params and results of the user may panic; the item holds the result.
+			defer rescue.Catch(nil, func(err error) { items[i].Err = err })
+			_ = l.Do(ctx, &items[i])
 		})
 	}
 	all.Wait()
@@ -151,19 +160,19 @@ func (l *link) Close() error {
 	l.closed = true
 	l.mu.Unlock()
 	l.cancel(jsonrpc.ErrClosed)
-	l.running.Wait()
+	grace.Wait(&l.running, grace.Time) // the caller's callbacks may not return
 	l.idle()
 	return nil
 }
 
-// A call is one call of the JSON-RPC binding, on its way.
+// A call is one call of the JSON-RPC binding in progress.
 type call struct {
 	link    *link
 	item    *jsonrpc.Item
 	cancel  context.CancelCauseFunc
-	refused error // by On
+	refused error // error from On
 
-	in struct { // the params that say where to go
+	in struct { // the params that determine the request
 		Name      string      `json:"name"`
 		RunID     string      `json:"run_id"`
 		SessionID string      `json:"session_id"`
@@ -175,7 +184,7 @@ type call struct {
 	body jsonrpc.Raw
 }
 
-// read reads the params.
+// read decodes the params.
 func (c *call) read() error {
 	raw, ok := c.item.Params.(jsonrpc.Raw)
 	if !ok {
@@ -216,7 +225,7 @@ func (c *call) do(ctx context.Context) error {
 	return c.post(ctx, run, c.body)
 }
 
-// page is the query of agents/list.
+// page returns the query of agents/list.
 func (c *call) page() string {
 	q := url.Values{}
 	if c.in.Limit != 0 {
@@ -231,7 +240,7 @@ func (c *call) page() string {
 	return "?" + q.Encode()
 }
 
-// send makes a request. The caller closes the body of the answer.
+// send makes a request. The caller closes the body of the response.
 func (c *call) send(ctx context.Context, method, path, accept string, body jsonrpc.Raw, header http.Header) (*http.Response, error) {
 	var reader io.Reader
 	if body != nil {
@@ -255,7 +264,11 @@ func (c *call) send(ctx context.Context, method, path, accept string, body jsonr
 	}
 	answer, err := c.link.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("acphttp: %w", err)
+		err = fmt.Errorf("acphttp: %w", err)
+		if origin.Unreached(err) {
+			err = jsonrpc.AsNotSent(err)
+		}
+		return nil, err
 	}
 	if answer.StatusCode >= 300 {
 		defer answer.Body.Close()
@@ -272,7 +285,7 @@ func (c *call) post(ctx context.Context, path string, body jsonrpc.Raw) error {
 	return c.plain(ctx, http.MethodPost, path, body)
 }
 
-// plain makes a request that is answered with one JSON text.
+// plain makes a request whose response is one JSON text.
 func (c *call) plain(ctx context.Context, method, path string, body jsonrpc.Raw) error {
 	answer, err := c.send(ctx, method, path, "application/json", body, nil)
 	if err != nil {
@@ -282,7 +295,7 @@ func (c *call) plain(ctx context.Context, method, path string, body jsonrpc.Raw)
 	return c.decode(answer, c.item.Result)
 }
 
-// decode reads the body of an answer.
+// decode decodes the body of a response.
 func (c *call) decode(answer *http.Response, result any) error {
 	text, err := c.text(answer.Body)
 	if err != nil {
@@ -301,7 +314,7 @@ func (c *call) decode(answer *http.Response, result any) error {
 	return nil
 }
 
-// text reads a body within its bound.
+// text reads a body of at most MaxMessage bytes.
 func (c *call) text(body io.Reader) ([]byte, error) {
 	limit := c.link.opts.MaxMessage
 	if limit > 0 {
@@ -317,7 +330,8 @@ func (c *call) text(body io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// refusal reads an error. One that is not of this protocol is a [*sse.StatusError].
+// refusal reads an error response. If it is not an error of this protocol, the result is a
+// [*httprpc.StatusError].
 func (c *call) refusal(answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	if err != nil {
@@ -325,14 +339,15 @@ func (c *call) refusal(answer *http.Response) error {
 	}
 	var e acp.Error
 	if raw, err := jsonrpc.ParseRaw(text); err != nil || raw.Decode(&e) != nil || e.Code == "" {
-		return &sse.StatusError{Status: answer.StatusCode, Header: answer.Header, Body: text[:min(len(text), 1<<10)]}
+		return &httprpc.StatusError{Status: answer.StatusCode, Header: answer.Header, Body: text[:min(len(text), 1<<10)]}
 	}
 	return &jsonrpc.Error{Code: c.code(answer.StatusCode, e.Code), Message: e.Message, Data: text}
 }
 
 const maxRefusal = 64 << 10
 
-// code is the code of the JSON-RPC binding for a refusal, whose status tells more than its own code.
+// code returns the code of the JSON-RPC binding for an error response, whose status is more
+// specific than its own code.
 func (c *call) code(status int, code acp.ErrorCode) int64 {
 	switch {
 	case status == http.StatusNotFound || code == acp.CodeNotFound:

@@ -11,22 +11,22 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/internal/x/pause"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// silence is three comments of a server that sends one in 15 s.
+// silence is the time in which a server that sends a comment every 15 s sends three.
 const silence = 45 * time.Second
 
-// stream creates or resumes a run and takes in its events.
+// stream creates or resumes a run and receives its events.
 func (c *call) stream(ctx context.Context, path string) error {
-	answer, err := c.send(ctx, http.MethodPost, path, sse.ContentType, c.body, nil)
+	answer, err := c.send(ctx, http.MethodPost, path, eventstream.ContentType, c.body, nil)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
-	if sse.MediaType(answer) != sse.ContentType {
+	if eventstream.MediaType(answer) != eventstream.ContentType {
 		return fmt.Errorf("acphttp: %w: it is %.64q, not a stream", jsonrpc.ErrBadResponse, answer.Header.Get("Content-Type"))
 	}
 	t := &track{call: c, id: c.in.RunID, fresh: c.item.Method == acp.MethodRunsCreate}
@@ -36,19 +36,19 @@ func (c *call) stream(ctx context.Context, path string) error {
 	return t.finish(t.read(answer.Body))
 }
 
-// A track is what a stream has brought so far.
+// A track is the state of a stream that is being received.
 type track struct {
 	call  *call
 	id    string // of the run
-	last  int64  // number of the last event; 0 if the server does not tell
+	last  int64  // number of the last event; 0 if the server does not send it
 	fresh bool   // the stream began with the run, so that events can be counted
 
-	run *acp.Run // of the last event, if it was about the run
+	run *acp.Run // from the last event, if it contains the run
 }
 
-// read takes in a stream. It returns nil at its end.
+// read receives a stream. It returns nil at its end.
 func (t *track) read(body io.Reader) error {
-	events := sse.NewReader(body, t.call.link.opts.MaxMessage)
+	events := eventstream.NewReader(body, t.call.link.opts.MaxMessage)
 	events.OnSilence(silence, func() { t.call.cancel(jsonrpc.ErrTimeout) })
 	for {
 		e, err := events.Next()
@@ -68,14 +68,14 @@ func (t *track) read(body io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("acphttp: %w: an event begins with %.64q", jsonrpc.ErrBadResponse, e.Data)
 		}
-		if err := t.take(seq, raw); err != nil {
+		if err := t.applyEvent(seq, raw); err != nil {
 			return err
 		}
 	}
 }
 
-// take hands over one event. An error event is the error that it has in it.
-func (t *track) take(seq int64, raw jsonrpc.Raw) error {
+// applyEvent handles one event. For an error event it returns the error in it.
+func (t *track) applyEvent(seq int64, raw jsonrpc.Raw) error {
 	var e acp.Event
 	if err := raw.Decode(&e); err != nil {
 		return fmt.Errorf("acphttp: %w: %w", jsonrpc.ErrBadResponse, err)
@@ -98,12 +98,13 @@ func (t *track) take(seq int64, raw jsonrpc.Raw) error {
 	return t.call.refused
 }
 
-// settled reports whether the last event is one with which a stream ends.
+// settled reports whether the last event is one that ends a stream.
 func (t *track) settled() bool {
 	return t.run != nil && (t.run.Status.Terminal() || t.run.Status == acp.RunAwaiting)
 }
 
-// finish makes the last event the result. A stream that ends with another one broke.
+// finish sets the result from the last event. If the last event does not end a stream, the stream
+// broke.
 func (t *track) finish(err error) error {
 	switch {
 	case err != nil:
@@ -117,7 +118,7 @@ func (t *track) finish(err error) error {
 	return nil
 }
 
-// events asks for a list of events.
+// events requests a list of events.
 func (c *call) events(ctx context.Context, path string) error {
 	list, err := c.list(ctx, path, c.in.After)
 	if err != nil {
@@ -126,7 +127,7 @@ func (c *call) events(ctx context.Context, path string) error {
 	return acp.EventList(list).Decode(c.item.Result)
 }
 
-// list asks for the events behind a number. Servers that do not know how to leave some out send all.
+// list requests the events after a number. Servers that do not support this return all events.
 func (c *call) list(ctx context.Context, path string, after int64) ([]acp.Record, error) {
 	if after != 0 {
 		path += "?after=" + strconv.FormatInt(after, 10)
@@ -159,7 +160,7 @@ func (c *call) records(answer *http.Response, after int64) ([]acp.Record, error)
 	return out, nil
 }
 
-// subscribe follows a run: as a stream where the server has that, and otherwise by asking again and again.
+// subscribe follows a run: with a stream if the server has one, and otherwise by polling.
 func (c *call) subscribe(ctx context.Context, path string) error {
 	t := &track{call: c, id: c.in.RunID, last: c.in.After}
 	header := http.Header{}
@@ -169,7 +170,7 @@ func (c *call) subscribe(ctx context.Context, path string) error {
 	} else if t.last < 0 {
 		query = "?" + url.Values{"after": {"-1"}}.Encode()
 	}
-	answer, err := c.send(ctx, http.MethodGet, path+"/events"+query, sse.ContentType+", application/json;q=0.5", nil, header)
+	answer, err := c.send(ctx, http.MethodGet, path+"/events"+query, eventstream.ContentType+", application/json;q=0.5", nil, header)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func (c *call) subscribe(ctx context.Context, path string) error {
 	switch {
 	case answer.StatusCode == http.StatusNoContent:
 		return c.get(ctx, path)
-	case sse.MediaType(answer) != sse.ContentType:
+	case eventstream.MediaType(answer) != eventstream.ContentType:
 		list, err := c.records(answer, t.last)
 		if err != nil {
 			return err
@@ -193,7 +194,7 @@ func (c *call) subscribe(ctx context.Context, path string) error {
 	return t.finish(nil)
 }
 
-// quiet is for a stream without events: that of a run that awaits an answer.
+// quiet handles a stream without events: the stream of a run that awaits input.
 func (c *call) quiet(ctx context.Context, path string) error {
 	var run acp.Run
 	if err := c.look(ctx, path, &run); err != nil {
@@ -208,7 +209,7 @@ func (c *call) quiet(ctx context.Context, path string) error {
 	return nil
 }
 
-// look asks for a run.
+// look requests the state of a run.
 func (c *call) look(ctx context.Context, path string, run *acp.Run) error {
 	answer, err := c.send(ctx, http.MethodGet, path, "application/json", nil, nil)
 	if err != nil {
@@ -218,11 +219,11 @@ func (c *call) look(ctx context.Context, path string, run *acp.Run) error {
 	return c.decode(answer, run)
 }
 
-// poll asks a server without such streams again and again.
+// poll polls a server that has no such streams.
 func (c *call) poll(ctx context.Context, t *track, path string, list []acp.Record) error {
 	for {
 		for _, record := range list {
-			if err := t.take(record.Seq, record.Event); err != nil {
+			if err := t.applyEvent(record.Seq, record.Event); err != nil {
 				return err
 			}
 		}
@@ -238,7 +239,7 @@ func (c *call) poll(ctx context.Context, t *track, path string, list []acp.Recor
 			return err
 		}
 		if len(list) == 0 && (run.Status.Terminal() || run.Status == acp.RunAwaiting) {
-			t.run = &run // all was there before
+			t.run = &run // all events were received before
 			return t.finish(nil)
 		}
 		if len(list) == 0 {

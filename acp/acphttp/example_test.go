@@ -10,19 +10,20 @@ import (
 	"github.com/da1ed7bb/parley/acp/acphttp"
 )
 
-// The released binding, served and called.
+// This example serves and calls the released binding.
 func Example() {
 	s := acp.NewServer(nil)
 	defer s.Close()
 	s.Add(acp.Agent{
-		Manifest: acp.AgentManifest{Name: "echo", Description: "Says what you said."},
+		Manifest: acp.AgentManifest{Name: "echo", Description: "Repeats your message."},
 		Run:      func(ctx context.Context, j *acp.Job) error { return j.Say(ctx, j.Text()) },
 	})
 	handler, err := acphttp.NewREST(s, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	web := httptest.NewServer(handler) // in earnest: an http.Server, with those who may call behind a token
+	// in production: an http.Server with authentication middleware
+	web := httptest.NewServer(handler)
 	defer web.Close()
 
 	client, err := acphttp.Dial(web.URL, nil)

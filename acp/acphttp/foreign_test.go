@@ -13,10 +13,11 @@ import (
 
 	"github.com/da1ed7bb/parley/acp"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// A foreign server has no extensions of ours: no event ids, no Run-ID, no stream of old events, no queries.
+// foreign returns a server without our extensions: no event ids, no Run-ID, no stream of old
+// events, no queries.
 func foreign(t *testing.T) *httptest.Server {
 	const run = `{"run_id":"` + uuid1 + `","agent_name":"theirs","status":"%s","output":[],"created_at":"2025-06-01T10:00:00.123456Z","session_id":null,"error":null}`
 	events := []string{
@@ -33,7 +34,7 @@ func foreign(t *testing.T) *httptest.Server {
 		body, _ := io.ReadAll(r.Body)
 		for i, e := range events {
 			if i == 2 && strings.Contains(string(body), `"cut"`) {
-				return // as a proxy does that has had enough
+				return // as a proxy with a timeout does
 			}
 			fmt.Fprintf(w, "data: %s\r\n\r\n", e)
 		}
@@ -107,7 +108,7 @@ func TestForeignServer(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_, err = c.Agent(t.Context(), "html")
-	var status *sse.StatusError
+	var status *httprpc.StatusError
 	if !errors.As(err, &status) || status.Status != 502 || errors.As(err, &e) && errors.Is(err, acp.ErrServer) {
 		t.Errorf("%v", err)
 	}

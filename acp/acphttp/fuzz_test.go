@@ -11,8 +11,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Whatever is asked for, with whatever body: there is an answer, which is JSON or a stream unless the HTTP request itself is refused, and
-// nothing is answered 500.
+// FuzzREST checks that any request with any body gets a response, that the response is JSON or a
+// stream unless the HTTP request itself is rejected, and that its status is never 500.
 func FuzzREST(f *testing.F) {
 	for _, path := range []string{"/ping", "/agents", "/agents?limit=1&offset=0", "/agents/echo", "/runs", "/runs/" + uuid1, "/runs/" + uuid1 + "/cancel",
 		"/runs/" + uuid1 + "/events?after=-1", "/sessions/" + uuid1, "/resources/" + uuid1, "/runs//", "//", "/%2e%2e/x", "/runs/%00"} {
@@ -53,7 +53,8 @@ func FuzzREST(f *testing.F) {
 	})
 }
 
-// A place in the params of a subscription, put there from a header, leaves them valid and whole.
+// FuzzGoOn checks that inserting a header's event number into the params of a subscription leaves
+// them valid and complete.
 func FuzzGoOn(f *testing.F) {
 	for _, params := range []string{`{}`, `{"run_id":"x"}`, "{ \n\t}", `{"after":1}`, `{"after":null,"run_id":"x"}`, `[]`, `{"x":{}}`} {
 		f.Add("7", []byte(params))

@@ -15,11 +15,11 @@ import (
 	"github.com/da1ed7bb/parley/acp"
 )
 
-// A stage is a server with agents that do what tests tell them.
+// A stage is a server with agents that tests control.
 type stage struct {
 	*acp.Server
 	begun   chan *acp.Job // one for each run of "wait" and "count"
-	ended   chan error    // why the context of one ended
+	ended   chan error    // the cause of the context of one
 	release chan struct{} // lets "wait" end, and "count" count on
 }
 
@@ -91,7 +91,7 @@ func serveRPC(t testing.TB, s *stage, o *Options) *httptest.Server {
 	return serve(t, h, err)
 }
 
-// raw sends bytes and returns all that comes back.
+// raw sends bytes and returns the whole response.
 func raw(t testing.TB, web *httptest.Server, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
@@ -117,7 +117,7 @@ var (
 	anyTime   = regexp.MustCompile(`"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z"`)
 )
 
-// steady makes what is different each time the same: ids are numbered as they come, times are T.
+// steady replaces what differs with each run: ids are numbered in order of appearance, times are T.
 func steady(text string) string {
 	seen := map[string]string{}
 	text = anyUUID.ReplaceAllStringFunc(text, func(id string) string {
@@ -129,7 +129,8 @@ func steady(text string) string {
 	return anyTime.ReplaceAllString(text, `"T"`)
 }
 
-// request is a request in HTTP/1.0, whose answers have no chunks, from a client that names the server by its address.
+// request returns an HTTP/1.0 request, whose response has no chunks, from a client that uses the
+// server's address as its name.
 func request(web *httptest.Server, method, path, body string, headers ...string) string {
 	all := method + " " + path + " HTTP/1.0\r\nHost: " + web.Listener.Addr().String() + "\r\n"
 	if body != "" {
@@ -144,7 +145,7 @@ func request(web *httptest.Server, method, path, body string, headers ...string)
 	return all + "\r\n" + body
 }
 
-// parts takes an answer apart.
+// parts splits a response.
 func parts(answer string) (status, headers, body string) {
 	head, body, _ := strings.Cut(answer, "\r\n\r\n")
 	status, headers, _ = strings.Cut(head, "\r\n")

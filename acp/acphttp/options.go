@@ -8,33 +8,37 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/guard"
 )
 
-// Options tune a handler. The zero value lets in programs on this machine.
+// Options configures a handler. The zero value accepts requests to this machine's own names only.
 type Options struct {
-	// Hosts are further names that the Host header may have: "host", "host:port" or "host:*". localhost, 127.0.0.1 and [::1] with the
-	// listening port always pass.
+	// Hosts lists further values that the Host header may have: "host", "host:port" or "host:*".
+	// localhost, 127.0.0.1 and [::1] with the listening port are always accepted.
 	Hosts []string
 
-	// Origins are further web pages that may call, such as "https://app.example". Those of the handler's own hosts always may.
+	// Origins lists further web origins that may call, such as "https://app.example". The origins
+	// of the handler's own hosts are always accepted.
 	Origins []string
 
-	// NoDoor leaves Host and Origin to somebody before the handler.
+	// NoDoor disables the checks of Host and Origin. Middleware must do them instead.
 	NoDoor bool
 
-	// BaseURL is where callers find the REST binding, such as "https://agents.example/acp": for the URLs of messages. Empty means as the
-	// request at hand names it.
+	// BaseURL is the public URL of the REST binding, such as "https://agents.example/acp". It is
+	// used for the URLs of messages. If empty, it is derived from the request.
 	BaseURL string
 
-	// MaxMessage bounds the body of one request, in bytes. Zero means 4 MiB, negative means no bound. More is 413.
+	// MaxMessage bounds the body of one request, in bytes. If zero, it is 4 MiB; if negative, there
+	// is no bound. A larger body gets status 413.
 	MaxMessage int64
 
-	// KeepAlive is how long a stream may be silent before a comment is sent. Zero means 15 s, negative means never.
+	// KeepAlive is how long a stream may be silent before a comment is sent. If zero, it is 15 s;
+	// if negative, no comments are sent.
 	KeepAlive time.Duration
 
-	// WriteTimeout bounds each write. Zero means 10 s. A client that does not take its bytes in that time is hung up on.
+	// WriteTimeout bounds the time in which a client takes nothing, of each 64 KiB that are written.
+	// If zero, it is 10 s. After it the connection is closed.
 	WriteTimeout time.Duration
 }
 
-// door puts the look at Host and Origin before a handler.
+// door adds the checks of Host and Origin to a handler.
 func (o *Options) door(next http.Handler) (http.Handler, error) {
 	if o.NoDoor {
 		return next, nil
@@ -44,11 +48,4 @@ func (o *Options) door(next http.Handler) (http.Handler, error) {
 		return nil, errors.New("acphttp: " + err.Error())
 	}
 	return d.Wrap(next), nil
-}
-
-func (o *Options) writeTimeout() time.Duration {
-	if o.WriteTimeout <= 0 {
-		return 10 * time.Second
-	}
-	return o.WriteTimeout
 }

@@ -6,53 +6,59 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// headerRunID names the run that an answer is about. It is written as the protocol spells it.
+// headerRunID is the header with the id of the run, in the spelling of the protocol.
 const headerRunID = "Run-ID"
 
-// headerAfter tells that a list of events begins behind a number: servers that do not know the query "after" return all.
+// headerAfter reports that a list of events begins after a number: servers that do not support the
+// query "after" return all events.
 const headerAfter = "Events-After"
 
-// NewREST serves the released binding (ACP 0.2.0, paths) below the path that it is mounted at, as by [http.StripPrefix]. Beyond the
-// specification: sessions also at /sessions, as the reference server has them; /resources for the messages of sessions; and
-// GET /runs/{run_id}/events as an event stream, for those who accept one, behind the header Last-Event-ID or the query "after". Each
-// event of a stream has its number as id. The error is about names in the options.
+// NewREST returns a handler for the released binding (ACP 0.2.0, paths) below the path where it is
+// mounted, such as with [http.StripPrefix]. In addition to the specification it serves: sessions
+// also at /sessions, as the reference server does; /resources for the messages of sessions; and GET
+// /runs/{run_id}/events as an event stream, for clients that accept one, starting after the header
+// Last-Event-ID or the query "after". Each event of a stream has its number as id. NewREST returns
+// an error if a name in the options is invalid.
 func NewREST(s *acp.Server, o *Options) (http.Handler, error) {
 	if o == nil {
 		o = &Options{}
 	}
 	b := &rest{server: s, opts: *o}
+	b.responses = httprpc.Server{MaxMessage: o.MaxMessage, KeepAlive: o.KeepAlive, WriteTimeout: o.WriteTimeout}
 	return b.opts.door(b)
 }
 
 type rest struct {
-	server *acp.Server
-	opts   Options
-	memory guard.Memory // bodies that are read: 512 MiB together, then the next ones wait
-	watch  guard.Watch
+	server    *acp.Server
+	opts      Options
+	responses httprpc.Server
 }
 
-// A visit is one request and its answer.
+// A visit is one request and its response.
 type visit struct {
 	*rest
+	*httprpc.Response
 	w    http.ResponseWriter
 	r    *http.Request
 	ctx  context.Context
-	path string // below the mount
+	path string // below the mount path
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one request.
 func (b *rest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := &visit{rest: b, w: w, r: r, ctx: r.Context(), path: r.URL.Path}
+	guard.EndAfterChunked(w, r)
+	v := &visit{rest: b, Response: b.responses.Begin(w, r), w: w, r: r, ctx: r.Context(), path: r.URL.Path}
+	defer v.Close()
 	route, id := v.route()
 	switch {
 	case route == nil:
@@ -66,12 +72,14 @@ func (b *rest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var noSuchPath = &acp.Error{Code: acp.CodeNotFound, Message: "There is nothing at this path."}
+var noSuchPath = &acp.Error{Code: acp.CodeNotFound, Message: "Not found."}
 
-// A route is what can be done at a path.
+// A route holds the handlers of a path.
 type route struct {
 	get  func(*visit, string) error
 	post func(v *visit, id string, body []byte) error
+
+	streams bool // get may send a stream, which lasts; otherwise its response is counted by Skip
 }
 
 func (t *route) allow() string {
@@ -84,7 +92,7 @@ func (t *route) allow() string {
 	return "GET, HEAD, POST"
 }
 
-// route finds the route of the path, and the id in it.
+// route returns the route of the path, and the id in the path.
 func (v *visit) route() (t *route, id string) {
 	head, rest, more := strings.Cut(strings.TrimPrefix(v.path, "/"), "/")
 	id, action, acts := strings.Cut(rest, "/")
@@ -108,15 +116,18 @@ var routes = map[string]*route{
 	"runs":         {post: (*visit).create},
 	"runs/":        {get: (*visit).run, post: (*visit).resume},
 	"runs//cancel": {post: (*visit).cancel},
-	"runs//events": {get: (*visit).events},
-	"session/":     {get: (*visit).session}, // as the specification has it
-	"sessions/":    {get: (*visit).session}, // as the reference server and its clients have it
+	"runs//events": {get: (*visit).events, streams: true},
+	"session/":     {get: (*visit).session}, // as in the specification
+	"sessions/":    {get: (*visit).session}, // as in the reference server and its clients
 	"resources/":   {get: (*visit).resource},
 }
 
 func (v *visit) get(t *route, id string) {
 	if t.get == nil {
 		guard.MethodOnly(t.allow()).Write(v.w, v.r)
+		return
+	}
+	if !t.streams && !v.Skip() {
 		return
 	}
 	if err := t.get(v, id); err != nil {
@@ -129,20 +140,16 @@ func (v *visit) post(t *route, id string) {
 		guard.MethodOnly(t.allow()).Write(v.w, v.r)
 		return
 	}
-	body := guard.Body{Max: v.opts.MaxMessage, Memory: &v.memory, Watch: &v.watch}
-	text, refused := body.Read(v.w, v.r, nil)
-	if refused != nil {
-		refused.Write(v.w, v.r)
+	text, ok := v.Read()
+	if !ok {
 		return
 	}
-	err := t.post(v, id, text)
-	body.Done(len(text))
-	if err != nil {
+	if err := t.post(v, id, text); err != nil {
 		v.fail(err)
 	}
 }
 
-// accepts reports whether the client takes a media type.
+// accepts reports whether the client accepts a media type.
 func (v *visit) accepts(kind string) bool {
 	q, _ := guard.Quality(v.r.Header["Accept"], kind)
 	return q > 0
@@ -164,18 +171,13 @@ func (v *visit) write(status int, value any) error {
 			return err
 		}
 	}
-	h := v.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(text)))
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	_ = http.NewResponseController(v.w).SetWriteDeadline(time.Now().Add(v.opts.writeTimeout())) // without deadlines the server's own limits hold
-	v.w.WriteHeader(status)
-	_, _ = v.w.Write(text) // if the client is gone there is nobody to tell
+	v.Status = status
+	v.Finish(text, nil)
 	return nil
 }
 
-// fail answers with an error. One that is private, or whose reader has gone, says nothing.
+// fail writes an error response. Details of private errors are not sent, and nothing is sent if the
+// client has gone.
 func (v *visit) fail(err error) {
 	if refused, ok := errors.AsType[*guard.Refusal](err); ok {
 		refused.Write(v.w, v.r)
@@ -190,11 +192,11 @@ func (v *visit) fail(err error) {
 		v.w.Header().Set("Retry-After", "1")
 	}
 	if err := v.write(status, public); err != nil {
-		v.w.WriteHeader(http.StatusInternalServerError) // cannot be: an error is made of strings
+		v.w.WriteHeader(http.StatusInternalServerError) // unreachable: an error consists of strings
 	}
 }
 
-// statusOf is the HTTP status of an error.
+// statusOf returns the HTTP status of an error.
 func statusOf(e *acp.Error) int {
 	switch {
 	case e.Is(acp.ErrNotFound):
@@ -204,7 +206,7 @@ func statusOf(e *acp.Error) int {
 	case e.Is(acp.ErrInvalid):
 		return http.StatusUnprocessableEntity
 	case e.Is(acp.ErrOver), e.Is(acp.ErrNotAwaiting):
-		return http.StatusForbidden // as the reference server has it
+		return http.StatusForbidden // as in the reference server
 	case e.Is(acp.ErrNotKept):
 		return http.StatusGone
 	case e.Is(acp.ErrBusy):
@@ -231,7 +233,7 @@ func (v *visit) agents(string) error {
 	return v.answer(http.StatusOK, acp.AgentsListResponse{Agents: all})
 }
 
-// number reads a number of the query, 0 if it is not there.
+// number returns a number of the query, 0 if it is missing.
 func (v *visit) number(name string, least int64) (int64, error) {
 	text := v.r.URL.Query().Get(name)
 	if text == "" {
@@ -243,7 +245,7 @@ func (v *visit) number(name string, least int64) (int64, error) {
 func parseNumber(name, text string, least int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < least {
-		return 0, &acp.Error{Code: acp.CodeInvalidInput, Message: name + " is a number from " + strconv.FormatInt(least, 10) + " on."}
+		return 0, &acp.Error{Code: acp.CodeInvalidInput, Message: name + " must be a number from " + strconv.FormatInt(least, 10) + " on."}
 	}
 	return n, nil
 }
@@ -283,7 +285,7 @@ func (v *visit) session(id string) error {
 	return v.answer(http.StatusOK, session)
 }
 
-// resourceURL is where the resource with an id can be had.
+// resourceURL returns the URL of the resource with an id.
 func (v *visit) resourceURL(id string) string {
 	base := strings.TrimSuffix(v.opts.BaseURL, "/")
 	if base == "" {
@@ -291,7 +293,7 @@ func (v *visit) resourceURL(id string) string {
 		if v.r.TLS != nil {
 			base = "https://" + v.r.Host
 		}
-		// The path as it came has the mount in it, which the path that we see has not.
+		// The original path includes the mount path, which v.path does not.
 		asked, _, _ := strings.Cut(v.r.RequestURI, "?")
 		if mount, ok := strings.CutSuffix(asked, v.r.URL.EscapedPath()); ok && strings.HasPrefix(asked, "/") {
 			base += mount
@@ -329,7 +331,7 @@ func (v *visit) resume(id string, body []byte) error {
 		return err
 	}
 	if in.RunID != "" && in.RunID != id {
-		return &acp.Error{Code: acp.CodeInvalidInput, Message: "run_id is not the run of this path."}
+		return &acp.Error{Code: acp.CodeInvalidInput, Message: "run_id does not match the path."}
 	}
 	if err := v.admits(in.Mode); err != nil {
 		return err
@@ -342,11 +344,12 @@ func (v *visit) resume(id string, body []byte) error {
 	return v.attend(in.Mode, run, after)
 }
 
-// admits looks whether the client takes what the mode answers, before anything has happened.
+// admits checks that the client accepts the media type of the mode's response, before the request
+// takes effect.
 func (v *visit) admits(mode acp.RunMode) error {
 	kind := "application/json"
 	if mode == acp.ModeStream {
-		kind = sse.ContentType
+		kind = eventstream.ContentType
 	}
 	if !v.accepts(kind) {
 		return guard.NotAcceptable()
@@ -354,7 +357,7 @@ func (v *visit) admits(mode acp.RunMode) error {
 	return nil
 }
 
-// attend answers in the way of the mode.
+// attend writes the response as the mode requires.
 func (v *visit) attend(mode acp.RunMode, run acp.Run, after int64) error {
 	v.w.Header()[headerRunID] = []string{run.ID}
 	switch mode {

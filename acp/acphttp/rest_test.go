@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/acp"
 )
 
-// sdkBody is what acp-sdk 1.0.3 posts, word for word.
+// sdkBody returns the body that acp-sdk 1.0.3 posts, byte for byte.
 func sdkBody(agent, text, mode, more string) string {
 	return `{"agent_name":"` + agent + `","input":[{"role":"user","parts":[{"content_type":"text/plain","content":"` + text +
 		`","content_encoding":"plain"}],"created_at":"2026-11-20T14:39:17.123Z","completed_at":"2026-11-20T14:39:17.123Z"}],"mode":"` + mode + `"` + more + `}`
@@ -21,7 +21,7 @@ const plainHead = "Cache-Control: no-store\r\nContent-Length: N\r\nContent-Type:
 
 const runHead = "Cache-Control: no-store\r\nContent-Length: N\r\nContent-Type: application/json\r\nRun-ID: A\r\nX-Content-Type-Options: nosniff\r\n"
 
-// TestRESTOnTheWire holds whole answers to what the npm client sends.
+// TestRESTOnTheWire checks whole responses to the requests of the npm client.
 func TestRESTOnTheWire(t *testing.T) {
 	s := newStage(t, nil)
 	web := serveREST(t, s, nil)
@@ -58,7 +58,7 @@ func TestRESTOnTheWire(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := steady(raw(t, web, request(web, tt.method, tt.path, tt.body, append(node, "accept: "+tt.accept)...)))
 			status, head, body := parts(got)
-			if tt.name == "stream" { // net/http may know the length of a short one
+			if tt.name == "stream" { // net/http may set the length of a short one
 				head = length.ReplaceAllString(head, "")
 			}
 			if status != tt.status || length.ReplaceAllString(head, "Content-Length: N\r\n") != tt.head || body != tt.want {
@@ -68,7 +68,7 @@ func TestRESTOnTheWire(t *testing.T) {
 	}
 }
 
-// TestRESTRefusals holds the status and the error of whatever cannot be done.
+// TestRESTRefusals checks the status and the error of invalid requests.
 func TestRESTRefusals(t *testing.T) {
 	s := newStage(t, nil)
 	web := serveREST(t, s, &Options{MaxMessage: 2000})
@@ -134,7 +134,8 @@ func TestRESTRefusals(t *testing.T) {
 		{"JSON that is not taken", "POST", "/runs", sdkBody("wait", "x", "sync", ""), []string{"Accept: text/event-stream"}, "406", ""},
 		{"HTML wanted", "GET", "/agents", "", []string{"Accept: text/html"}, "406", ""},
 
-		{"another host", "GET", "/ping", "", []string{"Host: evil.example"}, "400", ""}, // two of them
+		// two Host headers
+		{"another host", "GET", "/ping", "", []string{"Host: evil.example"}, "400", ""},
 		{"another origin", "POST", "/runs", sdkBody("wait", "x", "async", ""), []string{"Origin: https://evil.example"}, "403", ""},
 		{"no origin", "POST", "/runs", sdkBody("wait", "x", "async", ""), []string{"Origin: null"}, "403", ""},
 		{"from another site", "GET", "/agents", "", []string{"Sec-Fetch-Site: cross-site"}, "403", ""},
@@ -194,7 +195,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// The messages of a session can be had where its history says.
+// TestResources checks that the messages of a session are available at the URLs in its history.
 func TestResources(t *testing.T) {
 	s := newStage(t, nil)
 	h, err := NewREST(s.Server, nil)
@@ -230,7 +231,8 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// A client that goes away takes its run with it only where that is wanted.
+// TestDisconnect checks that a client that disconnects cancels its run only if CancelOnDisconnect
+// is set.
 func TestDisconnect(t *testing.T) {
 	for _, wanted := range []bool{false, true} {
 		t.Run(strconv.FormatBool(wanted), func(t *testing.T) {
@@ -282,5 +284,22 @@ func TestBusy(t *testing.T) {
 	status, head, body := parts(raw(t, web, request(web, "POST", "/runs", sdkBody("echo", "x", "sync", ""))))
 	if status != "503" || !strings.Contains(head, "Retry-After: 1\r\n") || !strings.HasPrefix(body, `{"code":"server_error"`) {
 		t.Error(status, head, body)
+	}
+}
+
+// TestHEAD checks that HEAD gets the headers of GET without a body, and that the connection can be
+// used again.
+func TestHEAD(t *testing.T) {
+	web := serveREST(t, newStage(t, nil), nil)
+	lines := " /ping HTTP/1.1\r\nHost: " + web.Listener.Addr().String() + "\r\n"
+	head, _, _ := strings.Cut(raw(t, web, "GET"+lines+"Connection: close\r\n\r\n"), "\r\n\r\n")
+	status, _, _ := strings.Cut(head, "\r\n")
+	if !strings.HasPrefix(status, "HTTP/1.1 200") || !strings.Contains(head, "Content-Length: 2\r\n") {
+		t.Fatalf("GET has %q", head)
+	}
+	want := head + "\r\n\r\n"
+	got := raw(t, web, "HEAD"+lines+"\r\nHEAD"+lines+"Connection: close\r\n\r\n")
+	if first := strings.Replace(want, "Connection: close\r\n", "", 1); steady(got) != steady(first+want) {
+		t.Errorf("two HEAD get\n%q, want\n%q", got, first+want)
 	}
 }

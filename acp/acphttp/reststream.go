@@ -8,31 +8,31 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/internal/x/guard"
-	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// stream sends the events of a run behind a number, up to its end or its question. The error is why it broke off; if the server is to
-// blame, the client was told.
+// stream sends the events of a run after a number, until the run ends or awaits input. It returns
+// the error that ended the stream. If the server caused it, the client has already received it.
 func (v *visit) stream(id string, after int64) error {
-	events := sse.NewWriter(v.w, &sse.WriterOptions{KeepAlive: v.opts.KeepAlive, Timeout: v.opts.WriteTimeout})
-	err := events.Open(v.ctx) // the run may have nothing to say for long
+	events := v.NewStream()
+	err := events.Open(v.ctx) // the run may be silent for long
 	if err == nil {
 		_, err = v.server.Follow(v.ctx, id, after, func(page []acp.Record) error {
-			out := make([]sse.Event, len(page))
+			out := make([]eventstream.Event, len(page))
 			for i, record := range page {
-				out[i] = sse.Event{ID: strconv.FormatInt(record.Seq, 10), Data: record.Event}
+				out[i] = eventstream.Event{ID: strconv.FormatInt(record.Seq, 10), Data: record.Event}
 			}
 			return events.Send(v.ctx, out...)
 		})
 	}
 	if public, ok := errors.AsType[*acp.Error](err); ok {
-		return errors.Join(err, events.Finish(sse.Event{Data: errorEvent(public)}))
+		return errors.Join(err, events.Finish(eventstream.Event{Data: errorEvent(public)}))
 	}
 	return errors.Join(err, events.Finish())
 }
 
-// errorEvent is the event that says that a stream failed.
+// errorEvent returns the event that reports a failed stream.
 func errorEvent(e *acp.Error) []byte {
 	text, err := json.Marshal(acp.Event{Type: acp.EventError, Error: e})
 	if err != nil {
@@ -41,16 +41,19 @@ func errorEvent(e *acp.Error) []byte {
 	return text
 }
 
-// events answers with a list, or with a stream if that is what the client likes best.
+// events writes a list of events, or a stream if the client prefers that.
 func (v *visit) events(id string) error {
 	after, err := v.after()
 	if err != nil {
 		return err
 	}
 	text, _ := guard.Quality(v.r.Header["Accept"], "application/json")
-	stream, named := guard.Quality(v.r.Header["Accept"], sse.ContentType)
+	stream, named := guard.Quality(v.r.Header["Accept"], eventstream.ContentType)
 	if stream > text || named && stream == text && stream > 0 {
 		return v.rejoin(id, after)
+	}
+	if !v.Skip() {
+		return nil
 	}
 	page, err := v.server.Events(v.ctx, id, after)
 	if err != nil {
@@ -60,7 +63,7 @@ func (v *visit) events(id string) error {
 	return v.answer(http.StatusOK, acp.EventList(page))
 }
 
-// after is the number of the last event that the client has: 0 for none.
+// after returns the number of the last event that the client has: 0 for none.
 func (v *visit) after() (int64, error) {
 	if text := v.r.Header.Get("Last-Event-ID"); text != "" {
 		return parseNumber("Last-Event-ID", text, 0)
@@ -68,8 +71,8 @@ func (v *visit) after() (int64, error) {
 	return v.number("after", -1)
 }
 
-// rejoin streams a run that goes on. One that is over, with nothing left to say, is 204: that keeps an EventSource from asking again
-// (WHATWG HTML, section 9.2.2).
+// rejoin streams a run that is active. If the run is over and no events remain, the status is 204,
+// which prevents an EventSource from reconnecting (WHATWG HTML, section 9.2.2).
 func (v *visit) rejoin(id string, after int64) error {
 	run, err := v.server.Run(v.ctx, id)
 	if err != nil {
@@ -84,6 +87,6 @@ func (v *visit) rejoin(id string, after int64) error {
 		v.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	_ = v.stream(id, after) // the client was told, or is gone
+	_ = v.stream(id, after) // stream has reported the error
 	return nil
 }

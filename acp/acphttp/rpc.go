@@ -5,117 +5,125 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/da1ed7bb/parley/acp"
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/httprpc"
-	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// NewRPC serves the JSON-RPC binding of package acp over POST, at whatever path. What asks for a stream gets one, unless its Accept
-// forbids that (406): each event has its number as id, Run-ID names the run, and the response comes last. Runs/subscribe without "after"
-// goes on behind the header Last-Event-ID. What is wrong with a request is said in plain JSON. Everything else is as in package httprpc.
-// The error is about names in the options.
+// NewRPC returns a handler for the JSON-RPC binding of package acp over POST, at any path. Requests
+// for a stream get one, unless their Accept header excludes it (406): each event has its number as
+// id, the header Run-ID holds the id of the run, and the response comes last. Runs/subscribe
+// without "after" resumes after the header Last-Event-ID. Errors of a request are sent as plain
+// JSON. Everything else is as in package httprpc. NewRPC returns an error if a name in the options
+// is invalid.
 func NewRPC(s *acp.Server, o *Options) (http.Handler, error) {
 	if o == nil {
 		o = &Options{}
 	}
 	b := &rpc{opts: *o}
 	s.Configure(&b.answerer)
-	b.answerer.Cancellation = jsonrpc.Cancellation{} // anybody's id could be meant: over HTTP, going away cancels
-	b.plain = httprpc.Server{Answerer: &b.answerer, MaxMessage: o.MaxMessage, KeepAlive: o.KeepAlive, WriteTimeout: o.WriteTimeout}
+	// Ids are not unique across clients: over HTTP, disconnecting cancels.
+	b.answerer.Cancellation = jsonrpc.Cancellation{}
+	b.posts = httprpc.Server{MaxMessage: o.MaxMessage, KeepAlive: o.KeepAlive, WriteTimeout: o.WriteTimeout}
 	return b.opts.door(b)
 }
 
 type rpc struct {
 	opts     Options
 	answerer jsonrpc.Answerer
-	plain    httprpc.Server // for all that is no stream
-	memory   guard.Memory
-	watch    guard.Watch
+	posts    httprpc.Server
 }
 
-// ServeHTTP answers one POST.
+// ServeHTTP handles one POST.
 func (b *rpc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body := guard.Body{Max: b.opts.MaxMessage, Memory: &b.memory, Watch: &b.watch}
-	if r.Method != http.MethodPost || body.Check(r) != nil {
-		b.plain.ServeHTTP(w, r)
+	guard.EndAfterChunked(w, r)
+	x := b.posts.Begin(w, r)
+	defer x.Close()
+	payload, ok := x.Receive()
+	if !ok {
 		return
 	}
-	text, refused := body.Read(w, r, nil)
-	if refused != nil {
-		refused.Write(w, r)
-		return
+	p := &post{Response: x, r: r, every: cmp.Or(b.opts.KeepAlive, 15*time.Second)}
+	x.Form = &httprpc.Form{Check: p.check, Begin: p.begin, Event: p.event}
+	out, fault := x.Answer(r.Context(), &b.answerer, payload)
+	if fault != nil && !p.checked && isStream(payload) {
+		p.expectStream() // it was refused before its check
 	}
-	defer body.Done(len(text))
-	if !isStream(text) {
-		again := *r // a copy: what came belongs to the server
-		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-		b.plain.ServeHTTP(w, &again)
-		return
-	}
-	if q, _ := guard.Quality(r.Header["Accept"], sse.ContentType); q == 0 {
+	if p.refused {
 		guard.NotAcceptable().Write(w, r)
 		return
 	}
-	b.stream(w, r, text)
+	x.Finish(out, fault)
 }
 
-// isStream reports whether a payload is a single call that is answered with events.
+// A post is one POST of the JSON-RPC binding.
+type post struct {
+	*httprpc.Response
+	r       *http.Request
+	every   time.Duration // of the silence after which a stream is opened
+	checked bool          // check was called for a request
+	refused bool          // it requires a stream, which its Accept header excludes
+	run     atomic.Value  // string: the id of the run of the stream
+}
+
+// check prepares the stream of a request that has one.
+func (p *post) check(_ context.Context, req *jsonrpc.Request) error {
+	if req.Batched() {
+		return nil
+	}
+	p.checked = true
+	if req.IsNotification() || !wantsStream(req.Method, req.Params) {
+		return nil
+	}
+	if !p.expectStream() {
+		return jsonrpc.ErrInvalidRequest // the response is a 406
+	}
+	p.Sink = p.Response // whatever the caller prefers
+	if p.every > 0 {
+		p.OpenAfter(p.every)
+	}
+	return goOn(p.r, req)
+}
+
+// expectStream turns to the rules of a request whose response is a stream: it needs no JSON in
+// Accept, and its errors are plain. It returns false if the caller accepts no stream.
+func (p *post) expectStream() bool {
+	q, _ := guard.Quality(p.r.Header["Accept"], eventstream.ContentType)
+	p.refused, p.Stream = q == 0, false
+	return q > 0
+}
+
+// isStream reports whether a payload is a single call whose response is a stream of events.
 func isStream(payload []byte) bool {
 	if text := bytes.TrimLeft(payload, " \t\r\n"); len(text) == 0 || text[0] != '{' {
 		return false
 	}
 	stream := false
-	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // what is wrong with it is said by who answers it
-		if !m.Request || m.Bad != nil || m.ID.IsZero() || !acp.Open(m.Method) {
-			return
-		}
-		var in struct {
-			Mode acp.RunMode `json:"mode"`
-		}
-		stream = m.Method == acp.MethodRunsSubscribe || m.Params != nil && m.Params.Decode(&in) == nil && in.Mode == acp.ModeStream
+	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // the engine has reported errors in it
+		stream = m.Request && m.Bad == nil && !m.ID.IsZero() && wantsStream(m.Method, m.Params)
 	})
 	return stream
 }
 
-func (b *rpc) stream(w http.ResponseWriter, r *http.Request, text []byte) {
-	k := &sink{w: w, opts: &b.opts}
-	defer k.events.Abandon() // for a panic on its way to net/http
-	x := &jsonrpc.Exchange{Sink: k, Check: func(_ context.Context, req *jsonrpc.Request) error { return goOn(r, req) }}
-	every := cmp.Or(b.opts.KeepAlive, 15*time.Second)
-	if every > 0 {
-		defer time.AfterFunc(every, func() { k.open(r.Context()) }).Stop()
+// wantsStream reports whether the response to a request is a stream of events.
+func wantsStream(method string, params jsonrpc.Raw) bool {
+	if !acp.Open(method) {
+		return false
 	}
-	out, _ := b.answerer.Answer(r.Context(), nil, text, x)
-	if events := k.events.End(); events != nil {
-		_ = events.Finish(sse.Event{Data: out}) // if the client is gone there is nobody to tell
-		return
+	var in struct {
+		Mode acp.RunMode `json:"mode"`
 	}
-	again := httprpc.Server{Answerer: said(out), NoStream: true, WriteTimeout: b.opts.WriteTimeout}
-	plain := *r
-	plain.Header = http.Header{"Content-Type": {"application/json"}}
-	plain.Body, plain.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	again.ServeHTTP(w, &plain)
+	return method == acp.MethodRunsSubscribe || params != nil && params.Decode(&in) == nil && in.Mode == acp.ModeStream
 }
 
-// said is an answer that is there already.
-type said []byte
-
-func (s said) Answer(_ context.Context, dst, _ []byte, _ *jsonrpc.Exchange) ([]byte, *jsonrpc.Error) {
-	var fault *jsonrpc.Error
-	_ = jsonrpc.Scan(s, func(m *jsonrpc.Message) { // our own bytes
-		fault, _ = errors.AsType[*jsonrpc.Error](m.Decode(nil))
-	})
-	return append(dst, s...), fault
-}
-
-// goOn takes the place where a stream broke from the header, as a client of event streams says it.
+// goOn sets the event to resume after from the header, as clients of event streams send it.
 func goOn(r *http.Request, req *jsonrpc.Request) error {
 	last := r.Header.Get("Last-Event-ID")
 	if last == "" || req.Method != acp.MethodRunsSubscribe {
@@ -124,9 +132,9 @@ func goOn(r *http.Request, req *jsonrpc.Request) error {
 	var in struct {
 		After *int64 `json:"after"`
 	}
-	// What is wrong with params is said by who answers them; what they say counts more.
+	// The handler reports invalid params. An "after" in the params takes precedence.
 	if len(req.Params) == 0 || req.Params[0] != '{' || req.Params.Decode(&in) != nil || in.After != nil {
-		return nil //nolint:nilerr // as said
+		return nil //nolint:nilerr // see above
 	}
 	after, err := parseNumber("Last-Event-ID", last, 0)
 	if public, ok := errors.AsType[*acp.Error](err); ok {
@@ -141,44 +149,21 @@ func goOn(r *http.Request, req *jsonrpc.Request) error {
 	return nil
 }
 
-// A sink makes the answer a stream with the first event.
-type sink struct {
-	w      http.ResponseWriter
-	opts   *Options
-	events sse.Lazy
+// begin sets the id of the run as a header, if an event is what begins the stream.
+func (p *post) begin(h http.Header) {
+	if run, _ := p.run.Load().(string); run != "" {
+		h[headerRunID] = []string{run}
+	}
 }
 
-// Send sends one message, which is a notification.
-func (k *sink) Send(ctx context.Context, payload []byte) error {
-	var in struct {
-		RunID string `json:"run_id"`
-		Seq   int64  `json:"seq"`
-	}
-	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { _ = m.Params.Decode(&in) }) // our own bytes
-	events := k.stream(in.RunID)
-	if events == nil {
-		return jsonrpc.ErrAnswered
-	}
-	e := sse.Event{Data: payload}
-	if in.Seq > 0 {
-		e.ID = strconv.FormatInt(in.Seq, 10)
-	}
-	return events.Send(ctx, e)
-}
-
-// stream returns the stream, or nil once the answer is out.
-func (k *sink) stream(run string) *sse.Writer {
-	return k.events.Get(func() *sse.Writer {
-		if run != "" {
-			k.w.Header()[headerRunID] = []string{run}
+// event returns one message as an event with the number of the event in it.
+func (p *post) event(payload []byte, _ string, params any) (eventstream.Event, error) {
+	e := eventstream.Event{Data: payload}
+	if run, ok := params.(*acp.RunEvent); ok {
+		p.run.CompareAndSwap(nil, run.RunID)
+		if run.Seq > 0 {
+			e.ID = strconv.FormatInt(run.Seq, 10)
 		}
-		return sse.NewWriter(k.w, &sse.WriterOptions{KeepAlive: k.opts.KeepAlive, Timeout: k.opts.WriteTimeout})
-	})
-}
-
-// open begins the stream although nothing has happened yet, so that the client sees that somebody is at work.
-func (k *sink) open(ctx context.Context) {
-	if events := k.stream(""); events != nil {
-		_ = events.Open(ctx) // the answer will meet the same error
 	}
+	return e, nil
 }

@@ -20,17 +20,19 @@ import (
 	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// A breaker stands between a client and a server, and hangs up in the middle of answers.
+// A breaker is a proxy between client and server that closes connections in the middle of
+// responses.
 type breaker struct {
 	net.Listener
 	to string
 
-	after  int // bytes of an answer that pass
+	after  int // bytes of a response that pass
 	all    sync.WaitGroup
 	broken atomic.Int64
 }
 
-// newBreaker lets so many bytes of each connection pass: some events.
+// newBreaker returns a breaker that passes the given number of bytes of each connection: some
+// events.
 func newBreaker(t *testing.T, web *httptest.Server, after int) *breaker {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,7 +57,7 @@ func newBreaker(t *testing.T, web *httptest.Server, after int) *breaker {
 
 func (b *breaker) url() string { return "http://" + b.Addr().String() }
 
-// pass carries one connection.
+// pass proxies one connection.
 func (b *breaker) pass(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", b.to)
@@ -72,8 +74,8 @@ func (b *breaker) pass(client net.Conn) {
 	}
 }
 
-// A stream that breaks in the middle, again and again, comes without a gap and without a double, in both bindings: over REST by
-// Last-Event-ID, over JSON-RPC by runs/subscribe.
+// TestDroppedStream checks that a stream that breaks repeatedly has no missing and no repeated
+// events, in both bindings: over REST with Last-Event-ID, over JSON-RPC with runs/subscribe.
 func TestDroppedStream(t *testing.T) {
 	hosts := &Options{Hosts: []string{"127.0.0.1:*"}}
 	for name, dial := range map[string]func(t *testing.T, s *stage) (*acp.Client, *breaker){
@@ -115,7 +117,7 @@ func TestDroppedStream(t *testing.T) {
 	}
 }
 
-// A lines is an answer that is read by hand.
+// A lines is a response that is read line by line.
 type lines struct {
 	*http.Response
 	t    *testing.T
@@ -123,7 +125,7 @@ type lines struct {
 	stop func()
 }
 
-// open makes a request, and ends its answer with the test.
+// open makes a request, whose response is closed with the test.
 func open(t *testing.T, method, url, body string, headers ...string) *lines {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,7 +156,7 @@ func open(t *testing.T, method, url, body string, headers ...string) *lines {
 	return l
 }
 
-// next returns the next line that is not empty, "" at the end.
+// next returns the next line that is not empty, or "" at the end.
 func (l *lines) next() string {
 	for l.body.Scan() {
 		if text := l.body.Text(); text != "" {
@@ -177,7 +179,8 @@ func (l *lines) until(prefix string) string {
 	}
 }
 
-// An EventSource of a browser or of curl goes on behind what it has seen, and hears when there is no more.
+// TestLastEventID checks that an EventSource of a browser, or curl, resumes after its last event,
+// and is informed of the end.
 func TestLastEventID(t *testing.T) {
 	s := newStage(t, nil)
 	web := serveREST(t, s, nil)
@@ -236,7 +239,7 @@ func TestLastEventID(t *testing.T) {
 			t.Errorf("%s: %d, %d events", tt.name, l.StatusCode, n)
 		}
 	}
-	// Whoever takes both gets a list unless the stream is named.
+	// A client that accepts both gets a list, unless it names the stream.
 	for accept, want := range map[string]string{"*/*": "application/json", "application/json, text/event-stream;q=0.5": "application/json", "application/json, text/event-stream": "text/event-stream"} {
 		l := open(t, "GET", at, "", "Accept: "+accept)
 		if got := l.Header.Get("Content-Type"); got != want {
@@ -245,7 +248,8 @@ func TestLastEventID(t *testing.T) {
 	}
 }
 
-// Events that are not kept end a stream with an error, or are one from the start.
+// TestEventsNotKept checks that removed events end a stream with an error, or are an error from the
+// start.
 func TestEventsNotKept(t *testing.T) {
 	s := newStage(t, &acp.Options{Limits: acp.Limits{Events: 8}})
 	web := serveREST(t, s, nil)
@@ -286,12 +290,12 @@ func TestKeepAlive(t *testing.T) {
 	l.until(": keep-alive")
 	job := eventually(t, s.begun)
 	l = open(t, "POST", rpc.URL, `{"jsonrpc":"2.0","id":1,"method":"runs/subscribe","params":{"run_id":"`+job.ID()+`","after":2}}`)
-	l.until(": keep-alive") // before anything has happened
+	l.until(": keep-alive") // before the first event
 	l = open(t, "GET", rest.URL+"/runs/"+job.ID()+"/events", "", "Accept: text/event-stream", "Last-Event-ID: 2")
 	l.until(": keep-alive")
 }
 
-// TestRPCOnTheWire holds what the JSON-RPC binding adds to POST.
+// TestRPCOnTheWire checks what the JSON-RPC binding adds to POST.
 func TestRPCOnTheWire(t *testing.T) {
 	s := newStage(t, nil)
 	web := serveRPC(t, s, nil)
@@ -346,18 +350,18 @@ func TestRPCOnTheWire(t *testing.T) {
 	}{
 		{"not a stream", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, nil, "200", jsonHead, `{"jsonrpc":"2.0","result":{},"id":1}`},
 		{"an error before the first event", strings.Replace(create, "echo", "nope", 1), []string{"Accept: text/event-stream"}, "200", jsonHead,
-			`{"jsonrpc":"2.0","error":{"code":-32001,"message":"There is no such agent.","data":{"code":"not_found","message":"There is no such agent."}},"id":1}`},
+			`{"jsonrpc":"2.0","error":{"code":-32001,"message":"The agent was not found.","data":{"code":"not_found","message":"The agent was not found."}},"id":1}`},
 		{"no stream taken", create, []string{"Accept: application/json"}, "406", "text/plain", ""},
 		{"nothing taken", create, []string{"Accept: text/html"}, "406", "text/plain", ""},
 		{"a stream in a batch", "[" + create + "]", nil, "200", jsonHead,
-			`[{"jsonrpc":"2.0","error":{"code":-32602,"message":"There are no streams in a batch.","data":{"code":"invalid_input","message":"There are no streams in a batch."}},"id":1}]`},
+			`[{"jsonrpc":"2.0","error":{"code":-32602,"message":"Streams are not supported in a batch.","data":{"code":"invalid_input","message":"Streams are not supported in a batch."}},"id":1}]`},
 		{"no JSON", "{", nil, "200", jsonHead, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
 		{"an event id that is none", subscribe(""), []string{"Last-Event-ID: x"}, "200", jsonHead,
-			`{"jsonrpc":"2.0","error":{"code":-32602,"message":"Last-Event-ID is a number from 0 on.","data":{"code":"invalid_input","message":"Last-Event-ID is a number from 0 on."}},"id":1}`},
+			`{"jsonrpc":"2.0","error":{"code":-32602,"message":"Last-Event-ID must be a number from 0 on.","data":{"code":"invalid_input","message":"Last-Event-ID must be a number from 0 on."}},"id":1}`},
 		{"an event id for no run", `{"jsonrpc":"2.0","id":1,"method":"runs/subscribe","params":{}}`, []string{"Last-Event-ID: 4"}, "200", jsonHead,
-			`{"jsonrpc":"2.0","error":{"code":-32001,"message":"There is no such run.","data":{"code":"not_found","message":"There is no such run."}},"id":1}`},
+			`{"jsonrpc":"2.0","error":{"code":-32001,"message":"The run was not found.","data":{"code":"not_found","message":"The run was not found."}},"id":1}`},
 		{"params by position", `{"jsonrpc":"2.0","id":1,"method":"runs/subscribe","params":["x"]}`, []string{"Last-Event-ID: 4"}, "200", jsonHead,
-			`{"jsonrpc":"2.0","error":{"code":-32602,"message":"params are an object: this protocol has no params by position.","data":{"code":"invalid_input","message":"params are an object: this protocol has no params by position."}},"id":1}`},
+			`{"jsonrpc":"2.0","error":{"code":-32602,"message":"params must be an object: this protocol has no positional params.","data":{"code":"invalid_input","message":"params must be an object: this protocol has no positional params."}},"id":1}`},
 		{"a notification", strings.Replace(create, `"id":1,`, "", 1), nil, "204", "", ""},
 		{"text", create, []string{"Content-Type: text/plain"}, "415", "text/plain", ""},
 		{"another origin", create, []string{"Origin: https://evil.example"}, "403", "text/plain", ""},
@@ -394,7 +398,7 @@ func TestClientIsBounded(t *testing.T) {
 	}
 }
 
-// Close ends calls that wait, and waits for them.
+// TestClientClose checks that Close ends waiting calls, and waits for them.
 func TestClientClose(t *testing.T) {
 	s := newStage(t, nil)
 	c, err := Dial(serveREST(t, s, nil).URL, nil)

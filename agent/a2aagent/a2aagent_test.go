@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve serves an agent over a pipe, to a client of one version.
+// serve serves an agent over a pipe to a client of one version.
 func serve(t *testing.T, a *agent.Agent, v a2a.Version) *a2a.Client {
 	t.Helper()
 	s := a2a.NewServer(a2aagent.Card(&a.Card), a2aagent.New(a), nil)
@@ -24,7 +24,7 @@ func serve(t *testing.T, a *agent.Agent, v a2a.Version) *a2a.Client {
 	return dial(t, s, v)
 }
 
-// connect makes a client of a server.
+// connect returns a client of a server.
 func connect(t *testing.T, s *a2a.Server) *a2a.Client { return dial(t, s, a2a.V10) }
 
 func dial(t *testing.T, s *a2a.Server, v a2a.Version) *a2a.Client {
@@ -46,7 +46,7 @@ func TestSeam(t *testing.T) {
 		t.Run(v.String(), func(t *testing.T) {
 			agenttest.Run(t, agenttest.Abilities{Sessions: true, Attach: true, Later: true, IDs: true, Streams: true}, func(t *testing.T, a *agent.Agent) *agent.Client {
 				var about *a2a.AgentCard
-				if v == a2a.V03 { // which has no way to the card but HTTP
+				if v == a2a.V03 { // v0.3 offers the card only over HTTP
 					card := a2aagent.Card(&a.Card)
 					var err error
 					if about, err = a2a.ParseCard(a2a.EncodeCard(&card, true)); err != nil {

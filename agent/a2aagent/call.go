@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"sync"
 
 	"github.com/da1ed7bb/parley/a2a"
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// Client makes a client of the agent behind c, which it owns. card is what the agent says about itself; nil asks for it where the
-// carrier has a way, which over HTTP is [a2ahttp.Dial]'s.
+// Client returns an [agent.Client] that calls an agent through c, which it owns. card is the
+// agent's card. If nil, the card is requested from the agent if the transport supports that; over
+// HTTP it does with [a2ahttp.Dial].
 func Client(c *a2a.Client, card *a2a.AgentCard) *agent.Client {
 	return &agent.Client{Link: &link{client: c, card: card}}
 }
@@ -20,7 +22,7 @@ func Client(c *a2a.Client, card *a2a.AgentCard) *agent.Client {
 type link struct {
 	client *a2a.Client
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	card *a2a.AgentCard
 }
 
@@ -40,7 +42,7 @@ func (l *link) about(ctx context.Context) (*a2a.AgentCard, error) {
 	return card, err
 }
 
-// Agents tells of the one that there is.
+// Agents returns the card of the only agent.
 func (l *link) Agents(ctx context.Context) ([]agent.Card, error) {
 	card, err := l.about(ctx)
 	if err != nil {
@@ -49,7 +51,8 @@ func (l *link) Agents(ctx context.Context) ([]agent.Card, error) {
 	return []agent.Card{CardOf(card)}, nil
 }
 
-// Do sends a message, and follows what comes of it. The name of the agent is not looked at: there is one.
+// Do sends a message and follows the resulting task. The agent's name is ignored because there is
+// only one agent.
 func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*agent.Result, error) {
 	f := l.follower(ctx, c)
 	talk, release := agent.Outlive(ctx, f.Stop)
@@ -59,33 +62,35 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 	var before *a2a.Task
 	if req.Run != "" {
 		if req.Answer == nil {
-			return nil, errors.New("a2aagent: a task that waits needs an answer")
+			return nil, errors.New("a2aagent: the waiting task needs an answer")
 		}
 		task, err := l.client.Task(ctx, &a2a.GetTaskRequest{ID: req.Run})
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range task.Artifacts { // they were told to who asked first
-			f.told[a.ArtifactID] = len(a.Parts)
+		for _, a := range task.Artifacts { // they were already sent to the first caller
+			f.count(a.ArtifactID, len(a.Parts))
 		}
 		send.Message, before = answerTo(req.Answer, req.Run, task.ContextID), task
 	}
 	return f.follow(talk, l.send(talk, send, before))
 }
 
-// Attach hears of a task from its beginning, as far as its artifacts tell, and stays with it.
+// Attach follows a task, from its beginning as far as its artifacts contain it.
 func (l *link) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Result, error) {
 	f := l.follower(ctx, c)
 	if task, err := l.client.Task(ctx, &a2a.GetTaskRequest{ID: id}); err != nil {
 		return nil, err
-	} else if task.Status.State.Terminal() { // which nobody can subscribe to
+	} else if task.Status.State.Terminal() { // it cannot be subscribed to
 		return f.follow(ctx, func(yield func(a2a.Event, error) bool) { yield(a2a.Event{Task: task}, nil) })
 	}
 	return f.follow(ctx, l.client.Subscribe(ctx, id, 0))
 }
 
-// send streams where the agent streams, and else waits for the end. A stream that is refused (-32004) is tried without: before is the task that the
-// message belongs to, nil for none, as it was, so that a message which was taken nevertheless is not sent twice.
+// send streams if the agent supports streaming; otherwise it waits for the end. If a stream is
+// refused (-32004), it falls back to waiting. before is the previous state of the task that the
+// message belongs to, or nil; with it, a message that was accepted despite the refusal is not sent
+// twice.
 func (l *link) send(ctx context.Context, r *a2a.SendRequest, before *a2a.Task) iter.Seq2[a2a.Event, error] {
 	l.mu.Lock()
 	whole := l.card != nil && !l.card.Capabilities.Streaming
@@ -108,8 +113,9 @@ func (l *link) send(ctx context.Context, r *a2a.SendRequest, before *a2a.Task) i
 	}
 }
 
-// sendWhole sends a message whose stream was refused, and waits for the end. Servers made with @a2a-js/sdk refuse the stream of an answer, when their
-// agent does not begin with the task, after the agent has got it.
+// sendWhole sends a message whose stream was refused, and waits for the end. Servers built with
+// @a2a-js/sdk refuse the stream of an answer after the agent has received it, if their agent does
+// not publish the task first.
 func (l *link) sendWhole(ctx context.Context, r *a2a.SendRequest, before *a2a.Task, yield func(a2a.Event, error) bool) {
 	if before != nil {
 		now, err := l.client.Task(ctx, &a2a.GetTaskRequest{ID: before.ID})
@@ -132,24 +138,61 @@ func (l *link) sendWhole(ctx context.Context, r *a2a.SendRequest, before *a2a.Ta
 	yield(l.client.Send(ctx, r))
 }
 
-// A follower is one task, as its caller hears of it.
+// A follower tracks one task for its caller.
 type follower struct {
 	*agent.Remote
 	link *link
 
-	task  a2a.Task
-	told  map[string]int // how many parts of each artifact; those of a task that comes whole again are not new
-	spoke bool           // a message instead of a task
+	task a2a.Task // without its artifacts and history, which the caller receives
+	// told counts the parts seen of each artifact. Parts of a task that is sent again are not new.
+	told  map[string]int
+	holds int   // the weight of told and of the metadata of task
+	full  error // set when it is over mostFollowed
+	spoke bool  // the agent sent a message instead of a task
 }
 
-// follower makes the follower of a task that c asked for.
+// mostFollowed bounds what is stored of a task while it is followed: the IDs of its artifacts and
+// its metadata, in bytes, with followedWeight for each. Beyond it the task is cancelled.
+const (
+	mostFollowed   = 16 << 20
+	followedWeight = 1 << 10
+)
+
+// hold counts bytes that are stored until the task has ended.
+func (f *follower) hold(bytes int) {
+	f.holds += followedWeight + bytes
+	if f.holds > mostFollowed && f.full == nil {
+		f.full = fmt.Errorf("a2aagent: the IDs of its artifacts and its metadata are over %d MiB: %w", mostFollowed>>20, agent.ErrTooLarge)
+	}
+}
+
+// store adds metadata to that of the task, which is part of the result.
+func (f *follower) store(m a2a.Metadata) {
+	for key, value := range m {
+		f.hold(len(key) + len(value))
+		if f.task.Metadata == nil {
+			f.task.Metadata = make(a2a.Metadata)
+		}
+		f.task.Metadata[key] = value
+	}
+}
+
+// count counts parts of an artifact that were passed to the caller.
+func (f *follower) count(id string, n int) {
+	if _, ok := f.told[id]; !ok {
+		f.hold(len(id))
+	}
+	f.told[id] += n
+}
+
+// follower returns the follower of a task whose caller is c.
 func (l *link) follower(ctx context.Context, c agent.Caller) *follower {
 	return &follower{link: l, told: map[string]int{}, Remote: agent.NewRemote(ctx, c, func(ctx context.Context, id string) {
-		_, _ = l.client.Cancel(ctx, id) // it may be over
+		_, _ = l.client.Cancel(ctx, id) // it may have ended
 	})}
 }
 
-// started notes which task it is.
+// started sets the IDs of the task.
 func (f *follower) started(id, session string) {
 	if f.task.ID == "" {
 		f.task.ID, f.task.ContextID = id, session
@@ -157,7 +200,7 @@ func (f *follower) started(id, session string) {
 	f.Started(id, session)
 }
 
-// event hears one thing that comes of the message.
+// event handles one event of the response.
 func (f *follower) event(e a2a.Event) {
 	switch {
 	case e.Message != nil:
@@ -168,16 +211,22 @@ func (f *follower) event(e a2a.Event) {
 	case e.Task != nil:
 		f.started(e.Task.ID, e.Task.ContextID)
 		f.task = *e.Task
+		f.task.Artifacts, f.task.History, f.task.Metadata = nil, nil, nil
+		f.store(e.Task.Metadata)
 		for i := range e.Task.Artifacts {
 			a := &e.Task.Artifacts[i]
-			f.artifact(a, a.Parts[min(f.told[a.ArtifactID], len(a.Parts)):], nil)
+			if parts := a.Parts[min(f.told[a.ArtifactID], len(a.Parts)):]; len(parts) > 0 {
+				f.artifact(a, parts, nil)
+			}
 		}
 		f.status(e.Task.Status, nil)
 	case e.Artifact != nil:
 		f.started(e.Artifact.TaskID, e.Artifact.ContextID)
-		f.task.Apply(e)
 		a := &e.Artifact.Artifact
 		m := metadataOf(e.Artifact.Metadata)
+		if e.Artifact.Ends() {
+			a.Parts = nil // empty texts, which are not part of the artifact
+		}
 		if !e.Artifact.Append && f.told[a.ArtifactID] > 0 {
 			m = m.With("a2a/replaces", a.ArtifactID)
 			f.told[a.ArtifactID] = 0
@@ -185,16 +234,15 @@ func (f *follower) event(e a2a.Event) {
 		f.artifact(a, a.Parts, m)
 	case e.Status != nil:
 		f.started(e.Status.TaskID, e.Status.ContextID)
-		f.task.Apply(e)
+		f.task.Status = e.Status.Status
+		f.store(e.Status.Metadata)
 		f.status(e.Status.Status, e.Status.Metadata)
 	}
 }
 
-// artifact tells parts that are new.
+// artifact passes new parts of an artifact, and its metadata, to the caller. The metadata of a
+// chunk without parts is an event of its own.
 func (f *follower) artifact(a *a2a.Artifact, parts []a2a.Part, m agent.Metadata) {
-	if len(parts) == 0 {
-		return
-	}
 	out := agent.Event{Kind: agent.EventOutput, Parts: partsFrom(parts), Metadata: m}
 	var name string
 	if name, out.Message = artifactFrom(a); name != "" {
@@ -206,16 +254,23 @@ func (f *follower) artifact(a *a2a.Artifact, parts []a2a.Part, m agent.Metadata)
 	if a.Metadata.Get(agent.MetaEvent, &own) {
 		out.Metadata = out.Metadata.Merge(own)
 	}
-	if rest := without(a.Metadata, agent.MetaEvent); f.told[a.ArtifactID] == 0 && (rest != nil || a.Description != "" || a.Extensions != nil) {
+	first := f.told[a.ArtifactID] == 0
+	if rest := without(a.Metadata, agent.MetaEvent); rest != nil || first && (a.Description != "" || a.Extensions != nil) {
 		about := *a
 		about.Parts, about.Metadata = []a2a.Part{}, rest
 		out.Metadata = out.Metadata.With("a2a/artifact", about)
 	}
-	f.told[a.ArtifactID] += len(parts)
+	f.count(a.ArtifactID, len(parts))
+	if len(parts) == 0 {
+		if out.Metadata == nil {
+			return
+		}
+		out.Kind, out.Parts = agent.EventOther, nil
+	}
 	f.Tell(out)
 }
 
-// status tells what the agent says about its work. What ends the task, or asks, is for later.
+// status passes a status to the caller. The end of the task and questions are handled later.
 func (f *follower) status(s a2a.TaskStatus, about a2a.Metadata) {
 	if s.State == a2a.StateCompleted && s.Message != nil {
 		f.Tell(agent.Event{Kind: agent.EventOutput, Message: "status", Parts: partsFrom(s.Message.Parts), Metadata: metadataOf(s.Message.Metadata)})
@@ -233,6 +288,7 @@ func (f *follower) status(s a2a.TaskStatus, about a2a.Metadata) {
 		e.Kind, e.Progress = agent.EventProgress, &agent.Progress{Message: a2a.TextOf(s.Message.Parts)}
 		e.Metadata = e.Metadata.With(metaMessage, s.Message)
 	}
+	rest := make(agent.Metadata, len(about))
 	for key, value := range about {
 		var own agent.Metadata
 		switch {
@@ -240,16 +296,17 @@ func (f *follower) status(s a2a.TaskStatus, about a2a.Metadata) {
 		case key == agent.MetaEvent && value.Decode(&own) == nil:
 			e.Metadata = e.Metadata.Merge(own)
 		default:
-			e.Metadata = e.Metadata.With(key, value)
+			rest[key] = value
 		}
 	}
+	e.Metadata = e.Metadata.Merge(rest)
 	if e.Kind == agent.EventOther && e.Metadata == nil {
-		return // it is at work, and has nothing to say
+		return // it is working and has no message
 	}
 	f.Tell(e)
 }
 
-// follow hears what comes of the message, and answers questions, until the task is over.
+// follow handles the events of the response and answers questions until the task has ended.
 func (f *follower) follow(talk context.Context, events iter.Seq2[a2a.Event, error]) (*agent.Result, error) {
 	for {
 		for e, err := range events {
@@ -260,6 +317,10 @@ func (f *follower) follow(talk context.Context, events iter.Seq2[a2a.Event, erro
 				return nil, err
 			}
 			f.event(e)
+			if f.full != nil {
+				f.Stop(talk)
+				return nil, f.full
+			}
 		}
 		s := f.task.Status
 		switch {
@@ -276,7 +337,7 @@ func (f *follower) follow(talk context.Context, events iter.Seq2[a2a.Event, erro
 		case errors.Is(why, agent.ErrLater):
 			return &agent.Result{State: agent.Waiting, ID: f.task.ID, Session: f.task.ContextID, Question: q}, nil
 		case why != nil:
-			task, err := f.link.client.Cancel(talk, f.task.ID) // nobody will come back to it
+			task, err := f.link.client.Cancel(talk, f.task.ID) // the task will not be continued
 			if !f.Gone() {
 				return nil, fmt.Errorf("a2aagent: %w: %.200q", why, q.Text)
 			}
@@ -294,7 +355,7 @@ func (f *follower) follow(talk context.Context, events iter.Seq2[a2a.Event, erro
 	}
 }
 
-// result reads how the task ended.
+// result converts the end of the task.
 func (f *follower) result() *agent.Result {
 	t := &f.task
 	r := &agent.Result{ID: t.ID, Session: t.ContextID, Metadata: metadataOf(t.Metadata)}
@@ -313,12 +374,14 @@ func (f *follower) result() *agent.Result {
 	}
 	if m := t.Status.Message; m != nil && r.State != agent.Completed {
 		r.Text = a2a.TextOf(m.Parts)
+		rest := agent.Metadata{}
 		for _, p := range m.Parts {
 			var own agent.Result
 			if p.Metadata.Get(agent.MetaResult, &own) {
-				r.Metadata = r.Metadata.Merge(own.Metadata)
+				maps.Copy(rest, own.Metadata)
 			}
 		}
+		r.Metadata = r.Metadata.Merge(rest)
 	}
 	return r
 }

@@ -1,30 +1,34 @@
 package a2aagent
 
 import (
+	"maps"
+
 	"github.com/da1ed7bb/parley/a2a"
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// Extension names the extension by which a card says what this protocol has no field for: its params hold an agent.Card.
+// Extension is the URI of the extension with which a card carries data that this protocol has no
+// field for: its params hold an agent.Card.
 const Extension = "https://github.com/da1ed7bb/parley/blob/main/docs/guides/agent.md#a2a"
 
-// Keys of the metadata that hold what came from a card of this protocol.
+// Metadata keys of data from a card of this protocol.
 const (
 	metaCard  = "a2a/card"
 	metaSkill = "a2a/skill"
 )
 
-// Card writes a card as this protocol has it. The addresses are for whoever serves it to add. An agent without skills gets one that is itself, since a
-// client may want one.
+// Card converts a card to this protocol. The server must add the addresses. An agent without skills
+// gets one skill that describes the agent itself, because some clients require one.
 func Card(c *agent.Card) a2a.AgentCard {
 	out := a2a.AgentCard{}
 	rest := *c
-	rest.Metadata, rest.Skills = nil, nil
-	for key, value := range c.Metadata {
-		if key == metaCard && value.Decode(&out) == nil {
-			continue
-		}
-		rest.Metadata = rest.Metadata.With(key, value)
+	rest.Skills = nil
+	if value, ok := c.Metadata[metaCard]; ok && value.Decode(&out) == nil {
+		rest.Metadata = maps.Clone(c.Metadata)
+		delete(rest.Metadata, metaCard)
+	}
+	if len(rest.Metadata) == 0 {
+		rest.Metadata = nil
 	}
 	out.Name, out.Description, out.Version = c.Name, c.Description, c.Version
 	if out.Version == "" {
@@ -57,12 +61,12 @@ func Card(c *agent.Card) a2a.AgentCard {
 			params = params.With("parley/skills", []agent.Skill{})
 		}
 		out.Capabilities.Extensions = append(append([]a2a.AgentExtension{}, out.Capabilities.Extensions...),
-			a2a.AgentExtension{URI: Extension, Description: "What parley's agents say about themselves beside.", Params: params})
+			a2a.AgentExtension{URI: Extension, Description: "Additional properties of parley's agents.", Params: params})
 	}
 	return out
 }
 
-// CardOf reads a card.
+// CardOf converts a card of this protocol.
 func CardOf(card *a2a.AgentCard) agent.Card {
 	rest := *card
 	c := agent.Card{Version: card.Version}

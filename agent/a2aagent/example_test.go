@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// An agent is served in A2A, and called in it.
+// An agent is served over A2A and called over it.
 func Example() {
 	greeter := &agent.Agent{Card: agent.Card{Name: "greeter", Description: "Greets."}, Run: func(ctx context.Context, r *agent.Run) error {
 		return r.Say(ctx, "Hello, "+r.Text()+"!")

@@ -6,14 +6,16 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// beside is what a part of this protocol has no field for, in v0.3 at least.
+// A beside holds what a part of this protocol has no field for, at least in v0.3.
 type beside struct {
-	Name      string `json:"name,omitzero"`      // where there is no artifact that has it
+	Name      string `json:"name,omitzero"`      // if no artifact carries it
 	MediaType string `json:"mediaType,omitzero"` // of text
-	Bare      bool   `json:"bare,omitzero"`      // data that is no object, which v0.3 wraps into one
+	// Bare marks data that is not an object, which v0.3 wraps in one.
+	Bare bool `json:"bare,omitzero"`
 }
 
-// partTo writes a part. The name is the artifact's, and written only where there is none.
+// partTo converts a part. The name belongs to the artifact and is written only if the part has no
+// artifact.
 func partTo(p agent.Part, named bool) a2a.Part {
 	out := a2a.Part{MediaType: p.MediaType, Filename: p.Filename, Metadata: a2a.Metadata(p.Metadata)}
 	switch {
@@ -39,7 +41,7 @@ func partTo(p agent.Part, named bool) a2a.Part {
 	return out
 }
 
-// partFrom reads a part.
+// partFrom converts a part of this protocol.
 func partFrom(p a2a.Part) agent.Part {
 	out := agent.Part{Filename: p.Filename, MediaType: p.MediaType}
 	switch p.Kind {
@@ -58,6 +60,7 @@ func partFrom(p a2a.Part) agent.Part {
 			out.MediaType = ""
 		}
 	}
+	rest := make(agent.Metadata, len(p.Metadata))
 	for key, value := range p.Metadata {
 		var own beside
 		if key == agent.MetaPart && value.Decode(&own) == nil {
@@ -71,8 +74,9 @@ func partFrom(p a2a.Part) agent.Part {
 			}
 			continue
 		}
-		out.Metadata = out.Metadata.With(key, value)
+		rest[key] = value
 	}
+	out.Metadata = out.Metadata.Merge(rest)
 	return out
 }
 
@@ -92,37 +96,40 @@ func partsFrom(parts []a2a.Part) []agent.Part {
 	return out
 }
 
-// metaMessage is where the members of a message stand that the seam has no field for.
+// metaMessage is the metadata key of members of a message that package agent has no field for.
 const metaMessage = "a2a/message"
 
-// references are those members.
+// references holds those members.
 type references struct {
 	Extensions       []string `json:"extensions,omitzero"`
 	ReferenceTaskIDs []string `json:"referenceTaskIds,omitzero"`
 }
 
-// inputTo writes the input of a request: what the user said last, and beside it all of it, if that is more.
+// inputTo converts the input of a request: the last user messages, and in the metadata the whole
+// input if it is longer.
 func inputTo(input []agent.Message) *a2a.Message {
 	m := a2a.UserMessage()
 	for _, one := range agent.LastTurn(input) {
 		m.Parts = append(m.Parts, partsTo(one.Parts)...)
 	}
 	if len(input) == 1 && input[0].Role == agent.RoleUser {
+		rest := make(a2a.Metadata, len(input[0].Metadata))
 		for key, value := range input[0].Metadata {
 			var r references
 			if key == metaMessage && value.Decode(&r) == nil {
 				m.Extensions, m.ReferenceTaskIDs = r.Extensions, r.ReferenceTaskIDs
 				continue
 			}
-			m.Metadata = m.Metadata.With(key, value)
+			rest[key] = value
 		}
+		m.Metadata = m.Metadata.Merge(rest)
 	} else {
 		m.Metadata = m.Metadata.With(agent.MetaInput, input)
 	}
 	return m
 }
 
-// inputFrom reads the input of a request.
+// inputFrom converts a message to the input of a request.
 func inputFrom(m *a2a.Message) []agent.Message {
 	var all []agent.Message
 	if own, ok := m.Metadata[agent.MetaInput]; ok && own.Decode(&all) == nil && len(all) > 0 {
@@ -142,8 +149,8 @@ func metadataOf(m a2a.Metadata) agent.Metadata {
 	return agent.Metadata(m)
 }
 
-// text is the JSON text of a value that has one.
+// text returns the JSON text of a value that encodes as JSON.
 func text(v any) jsonrpc.Raw { return agent.Value(v).JSON }
 
-// Input writes what an agent is asked as this protocol has it, for whoever sends it by [a2a.Client] itself.
+// Input converts an input to a message of this protocol, for sending with [a2a.Client] directly.
 func Input(input []agent.Message) *a2a.Message { return inputTo(input) }

@@ -12,8 +12,9 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// A server made with @a2a-js/sdk 1.3.0 whose executor does not publish the task first refuses the stream of an answer, after the executor has had it.
-// Whether the answer counts, the task tells.
+// A server built with @a2a-js/sdk 1.3.0 whose executor does not publish the task first refuses the
+// stream of an answer after the executor has received it. The state of the task shows whether the
+// answer counted.
 func TestRefusedStreamOfAnAnswer(t *testing.T) {
 	const (
 		asking  = `{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_INPUT_REQUIRED","timestamp":"2026-11-20T15:00:00.000Z","message":{"messageId":"q","role":"ROLE_AGENT","parts":[{"text":"Which?"}]}}}}`
@@ -21,7 +22,7 @@ func TestRefusedStreamOfAnAnswer(t *testing.T) {
 		done    = `{"id":"T","contextId":"C","status":{"state":"TASK_STATE_COMPLETED","timestamp":"2026-11-20T15:00:01.000Z"},"artifacts":[{"artifactId":"a","name":"result","parts":[{"text":"that"}]}]}`
 	)
 	for name, c := range map[string]struct {
-		task string // as GetTask has it after the refusal
+		task string // the result of GetTask after the refusal
 		sent int32  // how often the answer is sent again
 	}{
 		"not taken": {waiting, 1},

@@ -3,6 +3,8 @@ package a2aagent
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -10,22 +12,25 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// New makes an agent of this protocol, for [a2a.NewServer].
+// New returns an agent of this protocol, for [a2a.NewServer].
 func New(a *agent.Agent) a2a.Agent {
 	return a2a.AgentFunc(func(ctx context.Context, run *a2a.Run) error {
 		ctx, done := agent.Cancels(ctx, a2a.ErrCanceled)
 		defer done()
-		// It is a task from the start: the caller may know it, and cancel it, before there is something to say.
+		// Create the task at once: the caller can then see and cancel it before there is output.
 		if err := run.Working(ctx); err != nil {
 			return err
 		}
+		c := newCaller(run)
 		r := &agent.Run{ID: run.TaskID, Session: run.ContextID, Protocol: "a2a", Input: inputFrom(run.Message), Metadata: metadataOf(run.Metadata),
-			Caller: &caller{run: run, begun: map[string]bool{}}}
-		return failure(ctx, a.Execute(ctx, r))
+			Caller: c}
+		result := a.Execute(ctx, r)
+		c.finish(ctx)
+		return failure(ctx, result)
 	})
 }
 
-// failure is how a result ends a task.
+// failure ends a task with a result.
 func failure(ctx context.Context, r *agent.Result) error {
 	state := a2a.StateFailed
 	switch {
@@ -45,18 +50,49 @@ func failure(ctx context.Context, r *agent.Result) error {
 	return &a2a.Failure{State: state, Parts: []a2a.Part{said}}
 }
 
-// A caller is who sent the message.
+// A caller is the sender of the message.
 type caller struct {
 	run *a2a.Run
 
-	mu    sync.Mutex // guards what follows, and the order of what is said
+	mu    sync.Mutex // guards the fields below and the order of output
 	begun map[string]bool
+	open  []a2a.Artifact // without parts: those of this run that may get more, in order
 }
 
-// result is the artifact that holds what has no name.
+// newCaller returns the caller of a run. A run may continue a task that has artifacts: their
+// output is appended to.
+func newCaller(run *a2a.Run) *caller {
+	c := &caller{run: run, begun: map[string]bool{}}
+	task := run.Task()
+	for i := range task.Artifacts {
+		c.begun[task.Artifacts[i].ArtifactID] = true
+	}
+	return c
+}
+
+// finish sends the last chunk of each artifact, for clients that wait for it: only the end of the
+// run shows that no output follows. The chunk is an empty text, because an artifact has at least
+// one part (A2A 1.0.1, sections 4.1.7 and 4.2.2), and is not added to the artifact. If the task
+// waits for its caller, output may follow.
+func (c *caller) finish(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) == 0 || c.run.Task().Status.State.Interrupted() {
+		return
+	}
+	for _, a := range c.open {
+		a.Parts = []a2a.Part{a2a.Text("")}
+		if c.run.Chunk(ctx, a, true, true) != nil {
+			return // the task is cancelled, or full: its end follows anyway
+		}
+	}
+	c.open = nil
+}
+
+// result is the artifact that holds unnamed output.
 const result = "result"
 
-// artifactTo names the artifact that a part belongs to: one for each name, and "result" for what has none.
+// artifactTo returns the artifact of a part: one for each name, and "result" for unnamed parts.
 func artifactTo(p *agent.Part, message string) a2a.Artifact {
 	a := a2a.Artifact{ArtifactID: result, Name: result}
 	if p.Name != "" {
@@ -68,7 +104,8 @@ func artifactTo(p *agent.Part, message string) a2a.Artifact {
 	return a
 }
 
-// artifactFrom reads such a name, and those of others: each artifact of theirs is a message of its own.
+// artifactFrom reads the name of such an artifact. Each artifact of another implementation is a
+// message of its own.
 func artifactFrom(a *a2a.Artifact) (name, message string) {
 	if name = a.Name; name == result {
 		name = ""
@@ -81,8 +118,16 @@ func artifactFrom(a *a2a.Artifact) (name, message string) {
 	return name, a.ArtifactID
 }
 
-// Tell says parts as pieces of artifacts, and all else as news about the work.
+// Tell sends parts as artifact updates and other events as status updates.
 func (c *caller) Tell(ctx context.Context, e agent.Event) error {
+	err := c.tell(ctx, e)
+	if errors.Is(err, a2a.ErrTooLarge) {
+		return agent.Errorf("The output of the agent exceeds the limit of a task.")
+	}
+	return err
+}
+
+func (c *caller) tell(ctx context.Context, e agent.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch e.Kind {
@@ -97,6 +142,9 @@ func (c *caller) Tell(ctx context.Context, e agent.Event) error {
 				return err
 			}
 			c.begun[a.ArtifactID] = true
+			if !slices.ContainsFunc(c.open, func(o a2a.Artifact) bool { return o.ArtifactID == a.ArtifactID }) {
+				c.open = append(c.open, a2a.Artifact{ArtifactID: a.ArtifactID, Name: a.Name})
+			}
 		}
 	case agent.EventProgress:
 		m := a2a.Metadata{}.With(agent.MetaProgress, e.Progress)
@@ -114,7 +162,7 @@ func (c *caller) Tell(ctx context.Context, e agent.Event) error {
 	return nil
 }
 
-// Ask lets the task wait for the caller's next message.
+// Ask makes the task wait for the caller's next message.
 func (c *caller) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	ask := c.run.Ask
 	if q.Auth {
@@ -130,7 +178,8 @@ func (c *caller) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, err
 	return answerFrom(m), nil
 }
 
-// questionTo writes a question: what it says, and in the metadata of its first part what can be chosen.
+// questionTo converts a question: its content as parts, with the options in the metadata of the
+// first part.
 func questionTo(q *agent.Question) []a2a.Part {
 	parts := partsTo(q.Content())
 	if len(parts) == 0 {
@@ -141,10 +190,15 @@ func questionTo(q *agent.Question) []a2a.Part {
 		rest.Text, rest.Parts = "", nil
 		parts[0].Metadata = parts[0].Metadata.With(agent.MetaQuestion, rest)
 	}
+	if q.Options != nil { // clients of other implementations do not support options
+		choices := a2a.Text(q.Choices())
+		choices.Metadata = choices.Metadata.With(agent.MetaChoices, true)
+		parts = append(parts, choices)
+	}
 	return parts
 }
 
-// questionFrom reads one.
+// questionFrom converts a status to a question.
 func questionFrom(s a2a.TaskStatus) *agent.Question {
 	q := new(agent.Question)
 	if m := s.Message; m != nil {
@@ -154,6 +208,7 @@ func questionFrom(s a2a.TaskStatus) *agent.Question {
 				parts[0].Metadata = without(parts[0].Metadata, agent.MetaQuestion)
 			}
 		}
+		parts = slices.DeleteFunc(parts, func(p a2a.Part) bool { return p.Metadata[agent.MetaChoices] != nil })
 		q.Parts = partsFrom(parts)
 		if len(q.Parts) > 0 && q.Parts[0].IsText() && q.Parts[0].Name == "" && q.Parts[0].Metadata == nil {
 			q.Text, q.Parts = q.Parts[0].Text, q.Parts[1:]
@@ -161,25 +216,25 @@ func questionFrom(s a2a.TaskStatus) *agent.Question {
 		if len(q.Parts) == 0 {
 			q.Parts = nil
 		}
-		for key, value := range m.Metadata {
-			q.Metadata = q.Metadata.With(key, value)
-		}
+		q.Metadata = q.Metadata.Merge(agent.Metadata(m.Metadata))
 	}
 	q.Auth = s.State == a2a.StateAuthRequired
 	return q
 }
 
 func without(m a2a.Metadata, key string) a2a.Metadata {
-	var out a2a.Metadata
-	for k, v := range m {
-		if k != key {
-			out = out.With(k, v)
-		}
+	if _, ok := m[key]; ok {
+		m = maps.Clone(m)
+		delete(m, key)
 	}
-	return out
+	if len(m) == 0 {
+		return nil
+	}
+	return m
 }
 
-// answerTo writes an answer to a task. One without parts says its option, or what was filled in.
+// answerTo converts an answer to a message of a task. An answer without parts is sent as the text
+// of its option or form value.
 func answerTo(a *agent.Answer, task, session string) *a2a.Message {
 	m := a2a.UserMessage(partsTo(a.Parts)...)
 	if len(m.Parts) == 0 {
@@ -192,18 +247,16 @@ func answerTo(a *agent.Answer, task, session string) *a2a.Message {
 		rest := *a
 		rest.Metadata = nil
 		if rest.Parts != nil {
-			rest.Parts = []agent.Part{} // they stand in the message
+			rest.Parts = []agent.Part{} // they are in the message
 		}
 		m.Metadata = m.Metadata.With(agent.MetaAnswer, rest)
 	}
-	for key, value := range a.Metadata {
-		m.Metadata = m.Metadata.With(key, value)
-	}
+	m.Metadata = m.Metadata.Merge(a2a.Metadata(a.Metadata))
 	m.TaskID, m.ContextID = task, session
 	return m
 }
 
-// answerFrom reads one.
+// answerFrom converts a message to an answer.
 func answerFrom(m *a2a.Message) *agent.Answer {
 	a := new(agent.Answer)
 	parts := partsFrom(m.Parts)
@@ -215,10 +268,6 @@ func answerFrom(m *a2a.Message) *agent.Answer {
 	} else {
 		a.Parts = parts
 	}
-	for key, value := range m.Metadata {
-		if key != agent.MetaAnswer {
-			a.Metadata = a.Metadata.With(key, value)
-		}
-	}
+	a.Metadata = a.Metadata.Merge(agent.Metadata(without(m.Metadata, agent.MetaAnswer)))
 	return a
 }

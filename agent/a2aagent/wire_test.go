@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/content.jsonl")
 
-// golden holds what is on the wire against the file.
+// golden compares the wire traffic with the golden file.
 func golden(t *testing.T, got string) {
 	t.Helper()
 	const name = "testdata/content.jsonl"
@@ -36,7 +36,7 @@ func golden(t *testing.T, got string) {
 	}
 }
 
-// lines are the JSON texts of values, one in each line.
+// lines returns the JSON texts of values, one per line.
 func lines[T any](values []T) string {
 	var b strings.Builder
 	for _, v := range values {
@@ -46,7 +46,7 @@ func lines[T any](values []T) string {
 	return b.String()
 }
 
-// send sends a text and returns the task that comes of it.
+// send sends a text and returns the resulting task.
 func send(t *testing.T, c *a2a.Client, m *a2a.Message) *a2a.Task {
 	t.Helper()
 	e, err := c.Send(t.Context(), &a2a.SendRequest{Message: m})
@@ -56,13 +56,14 @@ func send(t *testing.T, c *a2a.Client, m *a2a.Message) *a2a.Task {
 	return e.Task
 }
 
-// What the parts of an answer are on the wire: each kind is what others of this protocol expect, in the artifact of its name.
+// Each kind of part is written on the wire as other implementations of this protocol expect it, in
+// the artifact of its name.
 func TestContentOnTheWire(t *testing.T) {
 	c := serve(t, &agent.Agent{Card: agenttest.Card(), Run: func(ctx context.Context, r *agent.Run) error { return r.Emit(ctx, agenttest.Parts()...) }}, a2a.V10)
 	golden(t, lines(send(t, c, a2a.UserMessage(a2a.Text("go"))).Artifacts))
 }
 
-// How tasks end on the wire, for those who know nothing of the seam.
+// How tasks end on the wire for plain clients.
 func TestStatesOnTheWire(t *testing.T) {
 	c := serve(t, &agent.Agent{Card: agenttest.Card(), Run: func(ctx context.Context, r *agent.Run) error {
 		switch r.Text() {
@@ -88,7 +89,7 @@ func TestStatesOnTheWire(t *testing.T) {
 		"stop":   `TASK_STATE_CANCELED [{"text":""}]`,
 		"login":  `TASK_STATE_AUTH_REQUIRED [{"text":"Who are you?"}]`,
 		"ask": `TASK_STATE_INPUT_REQUIRED [{"metadata":{"parley/question":{"text":"","options":[{"id":"allow","name":"Yes","kind":"allow_once"},` +
-			`{"id":"reject","name":"No","kind":"reject_once"}]}},"text":"May I?"}]`,
+			`{"id":"reject","name":"No","kind":"reject_once"}]}},"text":"May I?"},{"metadata":{"parley/choices":true},"text":"1 Yes, 2 No"}]`,
 	} {
 		task := send(t, c, a2a.UserMessage(a2a.Text(ask)))
 		got := string(task.Status.State)
@@ -101,7 +102,7 @@ func TestStatesOnTheWire(t *testing.T) {
 	}
 }
 
-// canonical sorts the members of the JSON behind the state.
+// canonical sorts the members of the JSON after the state.
 func canonical(t *testing.T, text string) string {
 	t.Helper()
 	state, rest, ok := strings.Cut(text, " ")
@@ -115,7 +116,7 @@ func canonical(t *testing.T, text string) string {
 	return state + lines([][]map[string]jsonrpc.Raw{parts})
 }
 
-// What somebody else's agent says, as the seam has it: nothing is lost.
+// Output of another implementation's agent is converted without loss.
 func TestForeignAgent(t *testing.T) {
 	card := a2a.AgentCard{Name: "Foreign Agent", Description: "Knows no seam.", Version: "3", DocumentationURL: "https://example.org", DefaultInputModes: []string{"text/plain"}, DefaultOutputModes: []string{"text/plain"},
 		Capabilities: a2a.AgentCapabilities{Streaming: true}, Skills: []a2a.AgentSkill{{ID: "x", Name: "X", Description: "Does x.", Tags: []string{"t"}, InputModes: []string{"image/png"}}}}

@@ -10,7 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// Client makes a client of the agents behind c, over either binding. It owns c.
+// Client returns an [agent.Client] that calls the agents of a server through c, over either
+// binding. It owns c.
 func Client(c *acp.Client) *agent.Client { return &agent.Client{Link: &link{c}} }
 
 type link struct{ client *acp.Client }
@@ -29,7 +30,7 @@ func (l *link) Agents(ctx context.Context) ([]agent.Card, error) {
 	return cards, nil
 }
 
-// Do starts a run, or answers one that was left waiting, and follows it.
+// Do starts a run or answers a waiting one, and follows it.
 func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*agent.Result, error) {
 	f := l.follower(ctx, c)
 	talk, release := agent.Outlive(ctx, f.Stop)
@@ -38,7 +39,7 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 	var err error
 	if req.Run != "" {
 		if req.Answer == nil {
-			return nil, errors.New("acpagent: a run that waits needs an answer")
+			return nil, errors.New("acpagent: the waiting run needs an answer")
 		}
 		f.Started(req.Run, "")
 		run, err = l.client.ResumeStream(talk, req.Run, answerTo(req.Answer), f.event)
@@ -55,30 +56,30 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 	return f.follow(talk, run, err)
 }
 
-// Attach hears a run from its beginning, and stays with it.
+// Attach follows a run from its beginning.
 func (l *link) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Result, error) {
 	f := l.follower(ctx, c)
 	run, err := l.client.Subscribe(ctx, id, 0, f.event)
 	return f.follow(ctx, run, err)
 }
 
-// A follower is one run, as its caller hears of it.
+// A follower tracks one run for its caller.
 type follower struct {
 	*agent.Remote
 	link *link
 
-	messages int // that have begun
-	parts    int // of the message that is being said
+	messages int // the number of started messages
+	parts    int // the number of parts of the current message
 }
 
-// follower makes the follower of a run that c asked for.
+// follower returns the follower of a run whose caller is c.
 func (l *link) follower(ctx context.Context, c agent.Caller) *follower {
 	return &follower{link: l, Remote: agent.NewRemote(ctx, c, func(ctx context.Context, id string) {
-		_, _ = l.client.Cancel(ctx, id) // it may be over
+		_, _ = l.client.Cancel(ctx, id) // it may have ended
 	})}
 }
 
-// message names the message that is being said: the first has no name.
+// message returns the name of the current message; the first one has no name.
 func (f *follower) message() string {
 	if f.messages <= 1 {
 		return ""
@@ -86,7 +87,7 @@ func (f *follower) message() string {
 	return strconv.Itoa(f.messages)
 }
 
-// event hears one event of the run.
+// event handles one event of the run.
 func (f *follower) event(e acp.Event) error {
 	switch e.Type {
 	case acp.EventRunCreated, acp.EventRunInProgress:
@@ -96,7 +97,7 @@ func (f *follower) event(e acp.Event) error {
 	case acp.EventMessageCreated:
 		f.messages++
 		f.parts = 0
-		if e.Message != nil && len(e.Message.Parts) > 0 { // a whole one
+		if e.Message != nil && len(e.Message.Parts) > 0 { // a whole message
 			f.parts = len(e.Message.Parts)
 			f.Tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: partsFrom(e.Message.Parts)})
 		}
@@ -106,7 +107,7 @@ func (f *follower) event(e acp.Event) error {
 			f.Tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: []agent.Part{partFrom(*e.Part)}})
 		}
 	case acp.EventMessageCompleted:
-		if f.parts == 0 && e.Message != nil && len(e.Message.Parts) > 0 { // said in one piece
+		if f.parts == 0 && e.Message != nil && len(e.Message.Parts) > 0 { // sent in one piece
 			f.Tell(agent.Event{Kind: agent.EventOutput, Message: f.message(), Parts: partsFrom(e.Message.Parts)})
 		}
 	case acp.EventGeneric:
@@ -118,7 +119,7 @@ func (f *follower) event(e acp.Event) error {
 	return nil
 }
 
-// genericFrom reads a generic event.
+// genericFrom converts a generic event.
 func genericFrom(e acp.Event) agent.Event {
 	var p progress
 	if e.Generic.Decode(&p) == nil && p.Type == "progress" {
@@ -131,7 +132,7 @@ func genericFrom(e acp.Event) agent.Event {
 	return agent.Event{Kind: agent.EventOther, Metadata: agent.Metadata{metaGeneric: e.Generic.Clone()}}
 }
 
-// follow answers the questions of a run until it is over.
+// follow answers the questions of a run until it has ended.
 func (f *follower) follow(talk context.Context, run *acp.Run, err error) (*agent.Result, error) {
 	for {
 		switch {
@@ -151,17 +152,18 @@ func (f *follower) follow(talk context.Context, run *acp.Run, err error) (*agent
 			return &agent.Result{State: agent.Waiting, ID: run.ID, Session: run.SessionID, Question: q}, nil
 		case why != nil:
 			if !f.Gone() {
-				_, _ = f.link.client.Cancel(talk, run.ID) // nobody will come back to it
+				_, _ = f.link.client.Cancel(talk, run.ID) // the run will not be continued
 				return nil, fmt.Errorf("acpagent: %w: %.200q", why, q.Text)
 			}
-			run, err = f.link.client.Subscribe(talk, run.ID, -1, f.event) // for the last word about the cancel
+			// Wait for the end of the cancelled run.
+			run, err = f.link.client.Subscribe(talk, run.ID, -1, f.event)
 			continue
 		}
 		run, err = f.link.client.ResumeStream(talk, run.ID, answerTo(answer), f.event)
 	}
 }
 
-// resultOf reads how a run ended.
+// resultOf converts the end of a run.
 func resultOf(run *acp.Run) *agent.Result {
 	r := &agent.Result{ID: run.ID, Session: run.SessionID}
 	switch run.Status {
@@ -184,8 +186,6 @@ func resultOf(run *acp.Run) *agent.Result {
 			r.Metadata = r.Metadata.With("acp/error", e)
 		}
 	}
-	for key, value := range run.Extra {
-		r.Metadata = r.Metadata.With(unknown+key, value)
-	}
+	r.Metadata = r.Metadata.Merge(fromExtra(run.Extra, ""))
 	return r
 }

@@ -1,28 +1,32 @@
 package acpagent
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/da1ed7bb/parley/acp"
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// metaManifest is where the metadata of a manifest stand.
+// metaManifest is the metadata key of a manifest's metadata.
 const metaManifest = "acp/metadata"
 
-// Manifest writes a card as this protocol has it: skills as capabilities, and what is left over in the annotations.
+// Manifest converts a card to this protocol: skills become capabilities, and the rest goes into the
+// annotations.
 func Manifest(c *agent.Card) acp.AgentManifest {
 	m := acp.AgentManifest{Name: c.Name, Description: c.Description, InputContentTypes: c.Takes(), OutputContentTypes: c.Gives()}
 	about := acp.Metadata{}
 	rest := *c
-	rest.Metadata = nil
-	for key, value := range c.Metadata {
+	if value, ok := c.Metadata[metaManifest]; ok {
 		var own acp.Metadata
-		if key == metaManifest && value.Decode(&own) == nil {
+		if value.Decode(&own) == nil {
 			about = own
-			continue
+			rest.Metadata = maps.Clone(c.Metadata)
+			delete(rest.Metadata, metaManifest)
 		}
-		rest.Metadata = rest.Metadata.With(key, value)
+	}
+	if len(rest.Metadata) == 0 {
+		rest.Metadata = nil
 	}
 	about.Capabilities = slices.Clone(about.Capabilities)
 	for _, s := range c.Skills {
@@ -55,7 +59,7 @@ func cloned(m acp.Extra) acp.Extra {
 
 func empty(m *acp.Metadata) bool { return string(text(m)) == "{}" }
 
-// CardOf reads a manifest.
+// CardOf converts a manifest to a card.
 func CardOf(m *acp.AgentManifest) agent.Card {
 	c := agent.Card{}
 	if m.Metadata != nil {
@@ -83,9 +87,7 @@ func CardOf(m *acp.AgentManifest) agent.Card {
 	if m.Status != nil {
 		c.Metadata = c.Metadata.With("acp/status", m.Status)
 	}
-	for key, value := range m.Extra {
-		c.Metadata = c.Metadata.With(unknown+key, value)
-	}
+	c.Metadata = c.Metadata.Merge(fromExtra(m.Extra, ""))
 	return c
 }
 
@@ -96,7 +98,7 @@ func nilIfEmpty[T any](list []T) []T {
 	return list
 }
 
-// skillsOf makes skills of what an agent of somebody else says that it can.
+// skillsOf converts the capabilities of another implementation's agent to skills.
 func skillsOf(m *acp.Metadata) []agent.Skill {
 	var out []agent.Skill
 	for _, c := range m.Capabilities {

@@ -1,5 +1,5 @@
-// Package acpagent is the seam of package agent to ACP, IBM's Agent Communication Protocol, in both directions: [New] serves an agent,
-// [Client] calls those of a server.
+// Package acpagent connects package agent to ACP, IBM's Agent Communication Protocol, in both
+// directions: [New] serves an agent, [Client] calls the agents of a server.
 //
 //	server := acp.NewServer(nil)
 //	server.Add(acpagent.New(greeter))

@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/agent/acpagent"
 )
 
-// An agent is served in ACP, and called in it.
+// An agent is served over ACP and called over it.
 func Example() {
 	greeter := &agent.Agent{Card: agent.Card{Name: "greeter", Description: "Greets."}, Run: func(ctx context.Context, r *agent.Run) error {
 		return r.Say(ctx, "Hello, "+r.Text()+"!")

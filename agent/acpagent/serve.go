@@ -3,6 +3,8 @@ package acpagent
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/da1ed7bb/parley/acp"
@@ -10,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// New makes an agent of this protocol, for [acp.Server.Add].
+// New returns an agent of this protocol, for [acp.Server.Add].
 func New(a *agent.Agent) acp.Agent {
 	return acp.Agent{Manifest: Manifest(&a.Card), Run: func(ctx context.Context, j *acp.Job) error {
 		ctx, done := agent.Cancels(ctx, acp.ErrCancelled)
@@ -18,7 +20,7 @@ func New(a *agent.Agent) acp.Agent {
 		r := &agent.Run{ID: j.ID(), Session: j.SessionID(), Protocol: "acp", Caller: &caller{job: j}}
 		for _, m := range j.Input() {
 			if own, ok := m.Extra[agent.MetaRequest]; ok && r.Metadata == nil {
-				_ = own.Decode(&r.Metadata) // of somebody else, who means something else by it
+				_ = own.Decode(&r.Metadata) // another implementation may use the key differently
 			}
 			r.Input = append(r.Input, messageFrom(m))
 		}
@@ -26,7 +28,7 @@ func New(a *agent.Agent) acp.Agent {
 	}}
 }
 
-// failure is how a result ends a run of this protocol, whose only failure is "failed".
+// failure ends a run of this protocol with a result; its only failure state is "failed".
 func failure(ctx context.Context, r *agent.Result) error {
 	switch {
 	case r.State == agent.Completed:
@@ -45,16 +47,33 @@ func failure(ctx context.Context, r *agent.Result) error {
 	return e
 }
 
-// A caller is who started a run.
+// A caller is the caller of a run.
 type caller struct {
 	job *acp.Job
 
-	mu      sync.Mutex // guards what follows, and the order of what is said
+	mu      sync.Mutex // guards the fields below and the order of output
 	message string
 }
 
-// Tell says parts as parts, and all else as generic events.
+// Tell sends output as message parts and other events as generic events.
 func (c *caller) Tell(ctx context.Context, e agent.Event) error {
+	err := c.tell(ctx, e)
+	if errors.Is(err, acp.ErrTooLarge) {
+		return agent.Errorf("%s", strings.TrimPrefix(err.Error(), "acp: "))
+	}
+	return cancelled(err)
+}
+
+// cancelled returns err, or [agent.ErrCancelled] if the caller has cancelled the run. The job knows
+// it before the context of the agent's function ends.
+func cancelled(err error) error {
+	if errors.Is(err, acp.ErrCancelled) {
+		return agent.ErrCancelled
+	}
+	return err
+}
+
+func (c *caller) tell(ctx context.Context, e agent.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch e.Kind {
@@ -70,7 +89,7 @@ func (c *caller) Tell(ctx context.Context, e agent.Event) error {
 				return err
 			}
 		}
-		return c.job.Emit(ctx, partsTo(e.Parts)...)
+		return c.job.Emit(ctx, split(partsTo(e.Parts), c.job.MaxPart())...)
 	case agent.EventProgress:
 		return c.job.Generic(ctx, progress{Type: "progress", Progress: *e.Progress, Metadata: e.Metadata})
 	case agent.EventOther:
@@ -79,17 +98,18 @@ func (c *caller) Tell(ctx context.Context, e agent.Event) error {
 	return nil
 }
 
-// progress is the generic event that tells how far a run is.
+// A progress is the generic event that reports a run's progress.
 type progress struct {
 	Type string `json:"type"` // "progress"
 	agent.Progress
 	Metadata agent.Metadata `json:"metadata,omitzero"`
 }
 
-// metaGeneric is where a generic event of somebody else stands.
+// metaGeneric is the metadata key of a generic event of another implementation.
 const metaGeneric = "acp/generic"
 
-// generic says what there is no word for. What came from this protocol goes out as it came.
+// generic sends data that the protocol has no field for. Data that came from this protocol is sent
+// unchanged.
 func (c *caller) generic(ctx context.Context, m agent.Metadata) error {
 	if own, ok := m[metaGeneric]; ok && len(m) == 1 {
 		return c.job.Generic(ctx, own)
@@ -97,19 +117,16 @@ func (c *caller) generic(ctx context.Context, m agent.Metadata) error {
 	return c.job.Generic(ctx, map[string]agent.Metadata{agent.MetaEvent: m})
 }
 
-// Ask lets the run await the answer.
+// Ask makes the run await the answer.
 func (c *caller) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	answer, err := c.job.Await(ctx, questionTo(q))
 	if err != nil {
-		if errors.Is(err, acp.ErrCancelled) {
-			err = agent.ErrCancelled
-		}
-		return nil, err
+		return nil, cancelled(err)
 	}
 	return answerFrom(answer), nil
 }
 
-// questionTo writes a question: what it says, and beside it what can be chosen.
+// questionTo converts a question: its content as parts, with the options in the metadata.
 func questionTo(q *agent.Question) acp.Message {
 	m := acp.Message{Parts: partsTo(q.Content())}
 	if len(m.Parts) == 0 {
@@ -118,10 +135,15 @@ func questionTo(q *agent.Question) acp.Message {
 	if rest := besideText(q); rest != nil {
 		m.Extra = with(m.Extra, agent.MetaQuestion, rest)
 	}
+	if q.Options != nil { // clients of other implementations do not support options
+		choices := acp.Text(q.Choices())
+		choices.Extra = with(choices.Extra, agent.MetaChoices, jsonrpc.Raw("true"))
+		m.Parts = append(m.Parts, choices)
+	}
 	return m
 }
 
-// besideText is what a question has beside its content, nil for nothing.
+// besideText returns the fields of a question besides its content, or nil.
 func besideText(q *agent.Question) jsonrpc.Raw {
 	rest := *q
 	rest.Text, rest.Parts = "", nil
@@ -131,7 +153,7 @@ func besideText(q *agent.Question) jsonrpc.Raw {
 	return text(rest)
 }
 
-// questionFrom reads one.
+// questionFrom converts an await request to a question.
 func questionFrom(a *acp.AwaitRequest) *agent.Question {
 	q := new(agent.Question)
 	if a == nil {
@@ -143,13 +165,12 @@ func questionFrom(a *acp.AwaitRequest) *agent.Question {
 			m.Extra = cloned(m.Extra)
 			delete(m.Extra, agent.MetaQuestion)
 		}
+		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p acp.MessagePart) bool { return p.Extra[agent.MetaChoices] != nil })
 		q.Parts = partsFrom(m.Parts)
 		if len(q.Parts) > 0 && q.Parts[0].IsText() && q.Parts[0].Name == "" && q.Parts[0].Metadata == nil {
 			q.Text, q.Parts = q.Parts[0].Text, nilIfEmpty(q.Parts[1:])
 		}
-		for key, value := range m.Extra {
-			q.Metadata = q.Metadata.With(unknown+key, value)
-		}
+		q.Metadata = q.Metadata.Merge(fromExtra(m.Extra, ""))
 	}
 	if a.Type != "message" || a.Message == nil {
 		q.Metadata = q.Metadata.With("acp/await_request", a)
@@ -157,7 +178,8 @@ func questionFrom(a *acp.AwaitRequest) *agent.Question {
 	return q
 }
 
-// answerTo writes an answer. One without parts says its option, or what was filled in.
+// answerTo converts an answer. An answer without parts is sent as the text of its option or form
+// value.
 func answerTo(a *agent.Answer) acp.AwaitResume {
 	if own, ok := a.Metadata["acp/await_resume"]; ok {
 		var raw acp.AwaitResume
@@ -173,14 +195,14 @@ func answerTo(a *agent.Answer) acp.AwaitResume {
 	if a.Option != "" || a.Value != nil || a.Declined || a.Metadata != nil {
 		rest := *a
 		if rest.Parts != nil {
-			rest.Parts = []agent.Part{} // they stand in the message
+			rest.Parts = []agent.Part{} // they are in the message
 		}
 		out.Message.Extra = with(out.Message.Extra, agent.MetaAnswer, text(rest))
 	}
 	return out
 }
 
-// answerFrom reads one.
+// answerFrom converts a message to an answer.
 func answerFrom(m acp.Message) *agent.Answer {
 	a := new(agent.Answer)
 	parts := partsFrom(m.Parts)
@@ -192,10 +214,6 @@ func answerFrom(m acp.Message) *agent.Answer {
 	} else {
 		a.Parts = parts
 	}
-	for key, value := range m.Extra {
-		if key != agent.MetaAnswer {
-			a.Metadata = a.Metadata.With(unknown+key, value)
-		}
-	}
+	a.Metadata = a.Metadata.Merge(fromExtra(m.Extra, agent.MetaAnswer))
 	return a
 }

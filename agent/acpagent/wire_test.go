@@ -15,7 +15,7 @@ import (
 	"github.com/da1ed7bb/parley/agent/agenttest"
 )
 
-// lines are the JSON texts of values, one in each line.
+// lines returns the JSON texts of values, one per line.
 func lines[T any](t *testing.T, values []T) string {
 	t.Helper()
 	var b strings.Builder
@@ -26,7 +26,7 @@ func lines[T any](t *testing.T, values []T) string {
 	return b.String()
 }
 
-// What the parts of an answer are on the wire: each kind is what others of this protocol expect.
+// Each kind of part is written on the wire as other implementations of this protocol expect it.
 func TestContentOnTheWire(t *testing.T) {
 	c := serve(t, &agent.Agent{Card: agenttest.Card(), Run: func(ctx context.Context, r *agent.Run) error { return r.Emit(ctx, agenttest.Parts()...) }})
 	run, err := c.Run(t.Context(), acp.RunCreateRequest{AgentName: "tester", Input: acp.Ask("go")})
@@ -38,7 +38,7 @@ func TestContentOnTheWire(t *testing.T) {
 
 var update = flag.Bool("update", false, "rewrite testdata/content.jsonl")
 
-// golden holds what is on the wire against the file.
+// golden compares the wire traffic with the golden file.
 func golden(t *testing.T, got string) {
 	t.Helper()
 	const name = "testdata/content.jsonl"
@@ -56,7 +56,7 @@ func golden(t *testing.T, got string) {
 	}
 }
 
-// How runs end on the wire, for those who know nothing of the seam.
+// How runs end on the wire for plain clients.
 func TestStatesOnTheWire(t *testing.T) {
 	c := serve(t, &agent.Agent{Card: agenttest.Card(), Run: func(ctx context.Context, r *agent.Run) error {
 		switch r.Text() {
@@ -74,7 +74,7 @@ func TestStatesOnTheWire(t *testing.T) {
 		"do":     `completed`,
 		"fail":   `failed {"code":"server_error","message":"no luck"}`,
 		"refuse": `failed {"code":"server_error","message":"not me","data":{"parley/result":{"state":"rejected"}}}`,
-		"ask": `awaiting {"type":"message","message":{"role":"agent/tester","parts":[{"content_type":"text/plain","content":"May I?"}],` +
+		"ask": `awaiting {"type":"message","message":{"role":"agent/tester","parts":[{"content_type":"text/plain","content":"May I?"},{"content_type":"text/plain","content":"1 Yes, 2 No","parley/choices":true}],` +
 			`"parley/question":{"text":"","options":[{"id":"allow","name":"Yes","kind":"allow_once"},{"id":"reject","name":"No","kind":"reject_once"}]}}}`,
 	} {
 		run, err := c.Run(t.Context(), acp.RunCreateRequest{AgentName: "tester", Input: acp.Ask(ask)})
@@ -97,7 +97,7 @@ func TestStatesOnTheWire(t *testing.T) {
 	}
 }
 
-// What somebody else's agent says, as the seam has it: nothing is lost.
+// Output of another implementation's agent is converted without loss.
 func TestForeignAgent(t *testing.T) {
 	citation := &acp.PartMetadata{Kind: "citation", URL: "https://example.org/a", Title: "A"}
 	s := acp.NewServer(nil)
@@ -160,7 +160,7 @@ func TestForeignAgent(t *testing.T) {
 	if len(other) != 1 || string(other[0].Metadata["acp/generic"]) != `{"weather":"sun"}` {
 		t.Errorf("events %+v", other)
 	}
-	// And out again, as it came.
+	// Sending it again leaves it unchanged.
 	relayed := serve(t, c.Agent(cards[0]))
 	run, err := relayed.Run(t.Context(), acp.RunCreateRequest{AgentName: "foreign", Input: acp.Ask("go")})
 	if err != nil || run.Status != acp.RunAwaiting {

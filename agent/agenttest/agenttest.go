@@ -1,5 +1,6 @@
-// Package agenttest is the contract that the seam of package agent has with every protocol: what an agent says, asks and ends with reaches its
-// caller as it was meant, whatever carries it. [Run] holds one protocol to it, both of whose ends are this module's.
+// Package agenttest tests that a protocol implementation of package agent conforms to its contract:
+// the output, questions and results of an agent reach its caller unchanged, whatever the transport.
+// [Run] tests one protocol with both of its ends from this module.
 package agenttest
 
 import (
@@ -15,20 +16,22 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Abilities are what a protocol can and another cannot.
+// Abilities lists what a protocol supports.
 type Abilities struct {
-	Sessions bool // a request can go on with a conversation
-	Attach   bool // there is a way back to a run
-	Later    bool // a run can be left waiting
-	IDs      bool // a run has an id
-	Streams  bool // what is said arrives before the end
+	Sessions bool // a request can continue a conversation
+	Attach   bool // a caller can attach to a running run
+	Later    bool // a run can be left waiting for an answer
+	IDs      bool // a run has an ID
+	Streams  bool // output arrives before the run ends
 
 }
 
-// Serve serves an agent and returns a client of it. What it starts ends with the test.
+// Serve serves an agent and returns a client of it. It must stop everything it starts when the test
+// ends.
 type Serve func(t *testing.T, a *agent.Agent) *agent.Client
 
-// Run checks one protocol. Every subtest is named after the row of the table in docs/guides/agent.md that it is about.
+// Run tests one protocol. Every subtest is named after the row of the table in
+// docs/agent-mapping.md that it covers.
 func Run(t *testing.T, can Abilities, serve Serve) {
 	s := &suite{can: can, serve: serve}
 	for _, c := range []struct {
@@ -45,7 +48,7 @@ func Run(t *testing.T, can Abilities, serve Serve) {
 		{"other_events", s.others},
 		{"needs_a_human", s.questions},
 		{"answer_declined", s.declined},
-		{"nobody_answers", s.nobody},
+		{"nobody_answers", s.noAnswer},
 		{"answer_later", s.later},
 		{"cancel", s.cancel},
 		{"cancel_while_asking", s.cancelAsking},
@@ -66,7 +69,7 @@ type suite struct {
 	serve Serve
 }
 
-// Card is what the agents of this package tell about themselves.
+// Card returns the card of the agents in this package.
 func Card() agent.Card {
 	return agent.Card{
 		Name: "tester", Title: "The Tester", Description: "Does what the test says.", Version: "1.2",
@@ -77,7 +80,7 @@ func Card() agent.Card {
 	}
 }
 
-// agent makes an agent of a function.
+// agent returns an agent with the given function.
 func (s *suite) agent(f func(ctx context.Context, r *agent.Run) error) *agent.Agent {
 	return &agent.Agent{Card: Card(), Run: f}
 }
@@ -87,7 +90,7 @@ func (s *suite) client(t *testing.T, f func(ctx context.Context, r *agent.Run) e
 	return s.serve(t, s.agent(f))
 }
 
-// do has a request done, within a time that is too long for everything.
+// do runs a request with a generous timeout.
 func do(t *testing.T, c *agent.Client, req *agent.Request, by agent.Caller) (*agent.Result, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -98,7 +101,7 @@ func do(t *testing.T, c *agent.Client, req *agent.Request, by agent.Caller) (*ag
 	return c.Run(ctx, req, by)
 }
 
-// want fails the test unless a run was completed with this text.
+// want fails the test unless the run completed with this text.
 func want(t *testing.T, r *agent.Result, err error, text string) {
 	t.Helper()
 	if err != nil || r.State != agent.Completed || r.String() != text {
@@ -115,7 +118,7 @@ func (s *suite) describe(t *testing.T) {
 	}
 	got := cards[0]
 	for key := range got.Metadata {
-		if !strings.HasPrefix(key, "example.org/") { // what the protocol itself says beside
+		if !strings.HasPrefix(key, "example.org/") { // added by the protocol itself
 			delete(got.Metadata, key)
 		}
 	}
@@ -131,7 +134,7 @@ func (s *suite) start(t *testing.T) {
 			return err
 		}
 		if s.can.Streams {
-			select { // until the first words have arrived
+			select { // until the first output has arrived
 			case <-gate:
 			case <-ctx.Done():
 				return ctx.Err()
@@ -158,7 +161,7 @@ func (s *suite) start(t *testing.T) {
 	}
 }
 
-// Parts are one of each kind.
+// Parts returns one part of each kind.
 func Parts() []agent.Part {
 	return []agent.Part{
 		agent.Text("plain"),

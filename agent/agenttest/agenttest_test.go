@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The contract itself is held by calls in one process, where nothing is carried anywhere.
+// The contract is tested with calls inside one process, without a protocol.
 func TestLocal(t *testing.T) {
 	agenttest.Run(t, agenttest.Abilities{Sessions: true, IDs: true, Streams: true}, func(_ *testing.T, a *agent.Agent) *agent.Client { return agent.Local(a) })
 }

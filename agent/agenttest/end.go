@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// arrived waits for something that is to come.
+// arrived waits until c receives or is closed.
 func arrived(t *testing.T, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
@@ -21,11 +21,13 @@ func arrived(t *testing.T, c <-chan struct{}, what string) {
 }
 
 func (s *suite) cancel(t *testing.T) {
-	running, ended := make(chan struct{}), make(chan error, 1)
+	running, ended, late := make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	c := s.client(t, func(ctx context.Context, r *agent.Run) error {
 		close(running)
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
+		// The protocol may know of the cancel before ctx does.
+		late <- r.Say(context.WithoutCancel(ctx), "late")
 		return ctx.Err()
 	})
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -48,6 +50,9 @@ func (s *suite) cancel(t *testing.T) {
 	t.Logf("the cancel reached the agent after %v", took)
 	if !errors.Is(cause, agent.ErrCancelled) {
 		t.Errorf("the agent's context ended with %v", cause)
+	}
+	if err := <-late; err != nil && !errors.Is(err, agent.ErrCancelled) {
+		t.Errorf("output after the cancel: %v, want %v or none", err, agent.ErrCancelled)
 	}
 }
 
@@ -84,7 +89,7 @@ func (s *suite) fails(t *testing.T, err error, state agent.State, text string) *
 		t.Fatalf("Run = %+v, %v; want %s %q", r, got, state, text)
 	}
 	if r.String() != "so far" {
-		t.Errorf("what was said before is %q", r)
+		t.Errorf("the earlier output is %q", r)
 	}
 	return r
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Questions are one of each kind, with an answer to each.
+// Questions returns one question of each kind, with an answer to each.
 func Questions() ([]agent.Question, []agent.Answer) {
 	return []agent.Question{
 			{Text: "Which colour?"},
@@ -86,8 +86,9 @@ func (s *suite) declined(t *testing.T) {
 	want(t, r, err, "true")
 }
 
-// nobody: a run whose question nobody answers ends somehow, and does not go on without its caller.
-func (s *suite) nobody(t *testing.T) {
+// noAnswer tests that a run whose question is not answered ends, and does not continue without its
+// caller.
+func (s *suite) noAnswer(t *testing.T) {
 	ended := make(chan struct{})
 	c := s.client(t, func(ctx context.Context, r *agent.Run) error {
 		defer close(ended)
@@ -103,7 +104,7 @@ func (s *suite) nobody(t *testing.T) {
 	if r, err := do(t, c, &agent.Request{Input: agent.Prompt("go")}, nil); err == nil {
 		t.Errorf("Run = %+v", r)
 	}
-	arrived(t, ended, "the end of a run that nobody answers")
+	arrived(t, ended, "the end of a run without an answer")
 }
 
 func (s *suite) later(t *testing.T) {

@@ -36,14 +36,14 @@ func (s *suite) many(t *testing.T) {
 	}
 }
 
-// byName puts the parts of each artifact together.
+// byName joins the parts of each artifact.
 func byName(parts []agent.Part) []agent.Part {
 	out := slices.Clone(parts)
 	slices.SortStableFunc(out, func(a, b agent.Part) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// relayed: an agent that is called in this protocol is served in it again.
+// relayed tests that an agent called in this protocol can be served in it again.
 func (s *suite) relayed(t *testing.T) {
 	questions, answers := Questions()
 	inner := s.client(t, func(ctx context.Context, r *agent.Run) error {
@@ -87,7 +87,7 @@ func (s *suite) relayed(t *testing.T) {
 	if err != nil || steps != 1 {
 		t.Fatalf("Run: %v, after %d steps", err, steps)
 	}
-	// A caller who answers a question may get what was said meanwhile artifact by artifact.
+	// A caller who answers a question may receive the output sent meanwhile grouped by artifact.
 	if diff := cmp.Diff(byName(Parts()), byName(r.Output), equal); diff != "" {
 		t.Errorf("the answer (-want +got):\n%s", diff)
 	}

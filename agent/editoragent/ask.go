@@ -11,9 +11,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Questions, as both ends of this protocol write and read them.
+// Conversion of questions and answers for both ends of this protocol.
 
-// permission asks by session/request_permission.
+// permission asks with session/request_permission.
 func permission(ctx context.Context, t *editor.Turn, q *agent.Question, n int) (*agent.Answer, error) {
 	tool := editor.ToolCall{ID: "parley-question-" + strconv.Itoa(n), Title: q.Text, Kind: editor.ToolOther, Status: editor.StatusPending}
 	for _, p := range q.Parts {
@@ -24,7 +24,7 @@ func permission(ctx context.Context, t *editor.Turn, q *agent.Question, n int) (
 	for i, o := range q.Options {
 		options[i] = editor.PermissionOption{ID: o.ID, Name: o.Name, Kind: editor.OptionKind(o.Kind)}
 		if o.Kind == "" {
-			options[i].Kind = editor.AllowOnce // one of the four is needed
+			options[i].Kind = editor.AllowOnce // one of the four kinds is required
 		}
 	}
 	said, err := t.RequestPermission(ctx, tool, options...)
@@ -41,7 +41,7 @@ func permission(ctx context.Context, t *editor.Turn, q *agent.Question, n int) (
 	return agent.Choose(said.Outcome.OptionID), nil
 }
 
-// questionOfTool reads a question that was asked so.
+// questionOfTool reads a question that was asked with session/request_permission.
 func questionOfTool(p *editor.PermissionParams) *agent.Question {
 	q := new(agent.Question)
 	if p.ToolCall.Meta.Get(agent.MetaQuestion, q) {
@@ -60,10 +60,10 @@ func questionOfTool(p *editor.PermissionParams) *agent.Question {
 	return q
 }
 
-// plain is the form for a question that any text answers.
+// plain is the form for a question that accepts any text.
 var plain = &editor.Form{Type: "object", Properties: map[string]editor.Field{"answer": {Type: "string", Title: "Answer"}}, Required: []string{"answer"}}
 
-// form asks by elicitation/create.
+// form asks with elicitation/create.
 func form(ctx context.Context, t *editor.Turn, q *agent.Question) (*agent.Answer, error) {
 	p := &editor.ElicitParams{Mode: editor.ElicitForm, SessionID: t.ID, Message: q.Text, RequestedSchema: plain}
 	if q.Form != nil {
@@ -89,14 +89,14 @@ func form(ctx context.Context, t *editor.Turn, q *agent.Question) (*agent.Answer
 	default:
 		var text string
 		if err := said.Content["answer"].Decode(&text); err != nil {
-			return nil, errors.New("editoragent: the form came back without an answer")
+			return nil, errors.New("editoragent: the form was returned without an answer")
 		}
 		a.Parts = []agent.Part{agent.Text(text)}
 	}
 	return a, nil
 }
 
-// questionOfForm reads a question that was asked so.
+// questionOfForm reads a question that was asked with elicitation/create.
 func questionOfForm(p *editor.ElicitParams) *agent.Question {
 	q := new(agent.Question)
 	if p.Meta.Get(agent.MetaQuestion, q) {
@@ -114,7 +114,7 @@ func questionOfForm(p *editor.ElicitParams) *agent.Question {
 	return q
 }
 
-// isPlain reports whether a form has one field, for text.
+// isPlain reports whether a form has exactly one field, of type text.
 func isPlain(f *editor.Form) bool {
 	if len(f.Properties) != 1 {
 		return false
@@ -125,7 +125,7 @@ func isPlain(f *editor.Form) bool {
 	return false
 }
 
-// fill writes an answer into a form. Text goes into the one field that there is.
+// fill writes an answer into a form. Text is written into the only field.
 func fill(p *editor.ElicitParams, a *agent.Answer) *editor.ElicitResult {
 	out := &editor.ElicitResult{Action: editor.ActionAccept, Meta: editor.Meta{}.With(agent.MetaAnswer, a)}
 	switch {
@@ -149,12 +149,12 @@ func fill(p *editor.ElicitParams, a *agent.Answer) *editor.ElicitResult {
 			out.Content[name] = value
 		}
 	default:
-		out.Action = editor.ActionDecline // there are several fields, and one text
+		out.Action = editor.ActionDecline // a text cannot fill several fields
 	}
 	return out
 }
 
-// answerOf reads the answer to a question that ended a turn: the next prompt.
+// answerOf reads the answer to a question that ended a turn, from the next prompt.
 func answerOf(t *editor.Turn) *agent.Answer {
 	a := new(agent.Answer)
 	if t.Params.Meta.Get(agent.MetaAnswer, a) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/da1ed7bb/parley/agent"
@@ -11,23 +12,64 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ClientOptions tune [Connect].
+// ClientOptions configures [Connect].
 type ClientOptions struct {
-	// Editor is what the client does for the agent beside answering questions, such as files and terminals. Its Permission and Elicit are not
-	// used: who started the run is asked.
+	// Editor configures what else the client provides to the agent, such as files and terminals.
+	// Its Permission and Elicit are not used: questions go to the caller of the run.
 	Editor editor.ClientOptions
 
-	// Info is how the client presents itself. Empty means parley.
+	// Info identifies the client. If empty, it is parley.
 	Info editor.Implementation
 
-	// CWD is where new sessions work; absolute. Empty means "/".
+	// CWD is the absolute working directory of new sessions. If empty, it is "/".
 	CWD string
 
-	// MCPServers are what the agent is to use in new sessions.
+	// MCPServers are the MCP servers that the agent should use in new sessions.
 	MCPServers []editor.MCPServer
+
+	// AuthMethod is the ID of the method by which [Connect] logs in, one of those that the agent
+	// offers (authMethods of initialize). If empty, Connect does not log in, and an agent that
+	// requires it returns [editor.ErrAuthRequired] for the first request.
+	AuthMethod string
 }
 
-// Connect makes a client of the agent at the other end of t, which it owns.
+// An AuthError is a login that [Connect] could not do.
+type AuthError struct {
+	Method  string              // ID of the method
+	Methods []editor.AuthMethod // which the agent offers
+	// of authenticate; nil if Method is not offered, or is one for terminals
+	Err error
+}
+
+func (e *AuthError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("editoragent: the agent does not offer the authentication method %.64q", e.Method)
+	}
+	return fmt.Sprintf("editoragent: authenticate by %.64q: %v", e.Method, e.Err)
+}
+
+func (e *AuthError) Unwrap() error { return e.Err }
+
+// login authenticates by the method id.
+func login(ctx context.Context, c *editor.Client, id string) error {
+	if id == "" {
+		return nil
+	}
+	e := &AuthError{Method: id, Methods: c.Agent().AuthMethods}
+	for _, m := range e.Methods {
+		if m.ID != id || m.Type == editor.AuthTerminal {
+			continue
+		}
+		if e.Err = c.Authenticate(ctx, id); e.Err == nil {
+			return nil
+		}
+		break
+	}
+	return e
+}
+
+// Connect makes a client of the agent at the other end of t, which it owns. If the login by
+// o.AuthMethod fails, the error is an *[AuthError].
 func Connect(ctx context.Context, t jsonrpc.Transport, o *ClientOptions) (*agent.Client, error) {
 	if o == nil {
 		o = &ClientOptions{}
@@ -48,6 +90,9 @@ func Connect(ctx context.Context, t jsonrpc.Transport, o *ClientOptions) (*agent
 	if err != nil {
 		return nil, err
 	}
+	if err := login(ctx, c, o.AuthMethod); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	l.client = c
 	return &agent.Client{Link: l}, nil
 }
@@ -56,23 +101,22 @@ type link struct {
 	opts   ClientOptions
 	client *editor.Client
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	runs map[string]*follower
 }
 
 func (l *link) Close() error { return l.client.Close() }
 
-// Agents tells of the one that there is.
+// Agents returns the card of the only agent.
 func (l *link) Agents(context.Context) ([]agent.Card, error) {
 	in := l.client.Agent()
 	var c agent.Card
 	rest := in
 	if in.Meta.Get(agent.MetaCard, &c) {
 		rest.Meta = nil
-		for key, value := range in.Meta {
-			if key != agent.MetaCard {
-				rest.Meta = rest.Meta.With(key, value)
-			}
+		if len(in.Meta) > 1 {
+			rest.Meta = maps.Clone(in.Meta)
+			delete(rest.Meta, agent.MetaCard)
 		}
 	} else if in.AgentInfo != nil {
 		c.Name, c.Title, c.Version = in.AgentInfo.Name, in.AgentInfo.Title, in.AgentInfo.Version
@@ -81,7 +125,7 @@ func (l *link) Agents(context.Context) ([]agent.Card, error) {
 	return []agent.Card{c}, nil
 }
 
-// session begins a conversation, or goes on with one.
+// session starts a session or loads an existing one.
 func (l *link) session(ctx context.Context, id string) (string, error) {
 	if id == "" {
 		s, err := l.client.NewSession(ctx, &editor.NewSessionParams{CWD: l.opts.CWD, MCPServers: l.opts.MCPServers})
@@ -104,7 +148,8 @@ func (l *link) session(ctx context.Context, id string) (string, error) {
 	return id, nil
 }
 
-// Do does one turn, and another for each question that the agent ends a turn with. The name of the agent is not looked at: there is one.
+// Do runs one turn, and another one for each question with which the agent ends a turn. The agent's
+// name is ignored because there is only one agent.
 func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*agent.Result, error) {
 	if req.Run != "" {
 		return nil, agent.ErrNoAttach
@@ -137,7 +182,7 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 	return f.follow(p)
 }
 
-// Attach has what was said in a session told again; id is the session's.
+// Attach loads a session, which replays its output. id is the session's ID.
 func (l *link) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Result, error) {
 	if !l.client.Agent().AgentCapabilities.LoadSession {
 		return nil, agent.ErrNoAttach
@@ -149,18 +194,19 @@ func (l *link) Attach(ctx context.Context, id string, c agent.Caller) (*agent.Re
 	return &agent.Result{State: agent.Completed, Session: id}, nil
 }
 
-// run returns who started what goes on in a session.
+// run returns the run that is active in a session.
 func (l *link) run(session string) *follower {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.runs[session]
 }
 
-// permission asks whoever started the run. Who has no answer says no.
+// permission puts the question to the caller of the run. Without an answer, the permission is
+// denied.
 func (l *link) permission(ctx context.Context, p *editor.PermissionParams) (*editor.PermissionResult, error) {
 	f := l.run(p.SessionID)
 	if f == nil {
-		return nil, nil // which says no
+		return nil, nil // denies the permission
 	}
 	q := questionOfTool(p)
 	a, err := f.caller.Ask(ctx, q)
@@ -191,15 +237,15 @@ func (l *link) elicit(ctx context.Context, p *editor.ElicitParams) (*editor.Elic
 	return fill(p, a), nil
 }
 
-// A follower is one run, as its caller hears of it.
+// A follower tracks one run for its caller.
 type follower struct {
 	link    *link
 	ctx     context.Context // the caller's
 	caller  agent.Caller
 	session string
 
-	mu  sync.Mutex // guards what follows
-	why error      // a question that nobody answered
+	mu  sync.Mutex // guards the fields below
+	why error      // a question that was not answered
 }
 
 func (f *follower) unanswered(err error, q *agent.Question) {
@@ -210,7 +256,7 @@ func (f *follower) unanswered(err error, q *agent.Question) {
 	}
 }
 
-// update hears one update.
+// update handles one update.
 func (f *follower) update(u *editor.Update) error {
 	e := agent.Event{Kind: agent.EventOther}
 	var p agent.Progress
@@ -218,13 +264,13 @@ func (f *follower) update(u *editor.Update) error {
 	switch {
 	case u.Kind == editor.AgentMessageChunk && u.Chunk != nil:
 		if u.Chunk.Meta.Get(agent.MetaResult, &flag) || u.Chunk.Meta.Get(agent.MetaQuestion, &flag) {
-			return nil // the end of the turn says it too
+			return nil // the end of the turn reports it too
 		}
 		e.Kind, e.Parts, e.Message = agent.EventOutput, []agent.Part{blockFrom(u.Chunk.Content)}, u.Chunk.MessageID
 		u.Chunk.Meta.Get(agent.MetaEvent, &e.Metadata)
 	case u.Tool != nil && u.Tool.ID == progressID && u.Tool.Meta[agent.MetaProgress] != nil:
 		if string(u.Tool.Meta[agent.MetaProgress]) == "null" {
-			return nil // it is over
+			return nil // the run has ended
 		}
 		if !u.Tool.Meta.Get(agent.MetaProgress, &p) {
 			return nil
@@ -241,7 +287,7 @@ func (f *follower) update(u *editor.Update) error {
 	return f.caller.Tell(f.ctx, e)
 }
 
-// planned reads from a plan how far the agent is: how many steps are done, and which comes now.
+// planned converts a plan to progress: the number of finished steps and the current step.
 func planned(p *editor.Plan) *agent.Progress {
 	out := &agent.Progress{Total: float64(len(p.Entries))}
 	for _, step := range p.Entries {
@@ -255,7 +301,7 @@ func planned(p *editor.Plan) *agent.Progress {
 	return out
 }
 
-// follow does turns until the run is over.
+// follow runs turns until the run ends.
 func (f *follower) follow(p *editor.PromptParams) (*agent.Result, error) {
 	for {
 		end, err := f.link.client.Prompt(f.ctx, p, f.update)
@@ -276,9 +322,10 @@ func (f *follower) follow(p *editor.PromptParams) (*agent.Result, error) {
 		}
 		a, why := f.caller.Ask(f.ctx, &q)
 		if why != nil {
-			_ = f.link.client.CloseSession(context.WithoutCancel(f.ctx), f.session) // nobody will come back to it
+			// The run will not be continued.
+			_ = f.link.client.CloseSession(context.WithoutCancel(f.ctx), f.session)
 			if f.ctx.Err() != nil {
-				return &agent.Result{State: agent.Cancelled, Session: f.session}, nil //nolint:nilerr // that the caller has gone is how the run ended
+				return &agent.Result{State: agent.Cancelled, Session: f.session}, nil //nolint:nilerr // the end of the caller's context is the result
 			}
 			return nil, fmt.Errorf("editoragent: %w: %.200q", why, q.Text)
 		}
@@ -290,7 +337,7 @@ func (f *follower) follow(p *editor.PromptParams) (*agent.Result, error) {
 	}
 }
 
-// failed reads the error that ended a turn. Only an internal one is the agent's own failure.
+// failed converts the error of a turn. Only an internal error is a failure of the agent itself.
 func (f *follower) failed(err error) (*agent.Result, error) {
 	e, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || e.Code != jsonrpc.CodeInternalError {
@@ -307,7 +354,7 @@ func (f *follower) failed(err error) (*agent.Result, error) {
 	return r, nil
 }
 
-// result reads how a turn ended.
+// result converts the end of a turn.
 func (f *follower) result(end *editor.PromptResult) *agent.Result {
 	r := &agent.Result{State: agent.Completed, Session: f.session}
 	var own agent.Result
@@ -319,10 +366,12 @@ func (f *follower) result(end *editor.PromptResult) *agent.Result {
 	case end.StopReason != editor.EndTurn:
 		r.Metadata = r.Metadata.With("editor/stopReason", string(end.StopReason))
 	}
+	rest := make(agent.Metadata, len(end.Meta))
 	for key, value := range end.Meta {
 		if key != agent.MetaResult {
-			r.Metadata = r.Metadata.With(unknown+key, value)
+			rest[unknown+key] = value
 		}
 	}
+	r.Metadata = r.Metadata.Merge(rest)
 	return r
 }

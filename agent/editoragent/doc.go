@@ -1,5 +1,5 @@
-// Package editoragent is the seam of package agent to the editor protocol, the Agent Client Protocol of code editors, in both directions: [New]
-// serves an agent to an editor, [Connect] calls a coding agent.
+// Package editoragent connects package agent to the Agent Client Protocol of code editors in both
+// directions: [New] serves an agent to an editor, [Connect] calls a coding agent.
 //
 //	err := editoragent.New(greeter, nil).Serve(ctx, stdio.New(nil))
 //
@@ -7,6 +7,7 @@
 //	c, err := editoragent.Connect(ctx, child, &editoragent.ClientOptions{CWD: "/home/ada/project"})
 //	result, err := c.Run(ctx, &agent.Request{Input: agent.Prompt("Explain this project.")}, nil)
 //
-// A question with options becomes a request for permission, any other a form. An editor that shows no forms reads the question as the
-// end of the turn, and the user's next prompt is the answer.
+// A question with options is sent as a permission request, any other question as a form. For an
+// editor without support for forms, the question ends the turn, and the user's next prompt is the
+// answer.
 package editoragent

@@ -36,7 +36,7 @@ func serve(t *testing.T, a *agent.Agent, o *editoragent.ClientOptions) *agent.Cl
 func TestSeam(t *testing.T) {
 	for name, o := range map[string]*editoragent.ClientOptions{
 		"forms": nil,
-		// An editor without forms reads a question as the end of a turn.
+		// For an editor without forms, a question ends the turn.
 		"turns": {Editor: editor.ClientOptions{Capabilities: func(c *editor.ClientCapabilities) { c.Elicitation = nil }}},
 	} {
 		t.Run(name, func(t *testing.T) {

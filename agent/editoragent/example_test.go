@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// An agent is served to an editor, and called as a coding agent is.
+// An agent is served to an editor and called as a coding agent.
 func Example() {
 	greeter := &agent.Agent{Card: agent.Card{Name: "greeter", Description: "Greets."}, Run: func(ctx context.Context, r *agent.Run) error {
 		return r.Say(ctx, "Hello, "+r.Text()+"!")

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	unknown   = "editor/meta/"   // before the names of members of _meta that say nothing to the seam
-	metaBlock = "editor/content" // the kind of a block that the seam has none for
+	unknown   = "editor/meta/"   // followed by the names of unknown members of _meta
+	metaBlock = "editor/content" // a block of a kind that package agent does not have
 )
 
-// blockTo writes a part.
+// blockTo converts a part to a block.
 func blockTo(p agent.Part) editor.Content {
 	b := block.Write("editor", p)
 	var c editor.Content
@@ -33,7 +33,7 @@ func blockTo(p agent.Part) editor.Content {
 	return c
 }
 
-// blockFrom reads a block.
+// blockFrom converts a block to a part.
 func blockFrom(c editor.Content) agent.Part {
 	b := block.Block{Kind: c.Kind, Text: c.Text, Data: c.Data, URI: c.URI, MIMEType: c.MIMEType, Meta: c.Meta}
 	if c.Annotations != nil {
@@ -74,7 +74,8 @@ func blocksFrom(blocks []editor.Content) []agent.Part {
 	return out
 }
 
-// promptTo writes the input of a request: what the user said last, and beside it all of it, if that is more.
+// promptTo converts the input of a request: the last user messages, and in the metadata the whole
+// input if it is longer.
 func promptTo(input []agent.Message) (blocks []editor.Content, about editor.Meta) {
 	for _, m := range agent.LastTurn(input) {
 		blocks = append(blocks, blocksTo(m.Parts)...)
@@ -85,9 +86,10 @@ func promptTo(input []agent.Message) (blocks []editor.Content, about editor.Meta
 	return blocks, about
 }
 
-// promptFrom reads it.
+// promptFrom converts a prompt to an input.
 func promptFrom(p *editor.PromptParams) (input []agent.Message, about agent.Metadata) {
 	input = []agent.Message{{Role: agent.RoleUser, Parts: blocksFrom(p.Prompt)}}
+	rest := make(agent.Metadata, len(p.Meta))
 	for key, value := range p.Meta {
 		switch key {
 		case agent.MetaInput:
@@ -97,12 +99,12 @@ func promptFrom(p *editor.PromptParams) (input []agent.Message, about agent.Meta
 			}
 		case agent.MetaRequest:
 			var own agent.Metadata
-			_ = value.Decode(&own) // of somebody else, who means something else by it
+			_ = value.Decode(&own) // another implementation may use the key differently
 			about = about.Merge(own)
 		case agent.MetaAnswer:
 		default:
-			about = about.With(unknown+key, value)
+			rest[unknown+key] = value
 		}
 	}
-	return input, about
+	return input, about.Merge(rest)
 }

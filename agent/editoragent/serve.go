@@ -7,16 +7,18 @@ import (
 
 	"github.com/da1ed7bb/parley/agent"
 	"github.com/da1ed7bb/parley/editor"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Options tune [New].
+// Options configures [New].
 type Options struct {
-	// Editor is what the agent of the protocol does beside prompts, such as modes and options of its sessions. Its Prompt and its Ended are not used.
+	// Editor configures the agent beyond prompts, such as the modes and options of its sessions.
+	// Its Prompt and Ended are not used.
 	Editor editor.AgentOptions
 }
 
-// New makes an agent of this protocol, for one process to serve: an editor talks to one agent.
+// New returns an agent of this protocol that serves one editor per process.
 func New(a *agent.Agent, o *Options) *editor.Agent {
 	if o == nil {
 		o = &Options{}
@@ -36,8 +38,9 @@ func New(a *agent.Agent, o *Options) *editor.Agent {
 	return editor.NewAgent(editor.Implementation{Name: a.Name, Title: a.Title, Version: version}, &opts)
 }
 
-// Turn returns the session that a run belongs to, with which it reads and writes the editor's files, for as long as the run goes on; nil where
-// the run came by another protocol, or by way of one.
+// Turn returns the session of a run, through which the run reads and writes the editor's files
+// while it is running. It returns nil if the run came through another protocol, directly or
+// forwarded.
 func Turn(r *agent.Run) *editor.Session {
 	w, ok := r.Caller.(*work)
 	if !ok {
@@ -51,60 +54,69 @@ func Turn(r *agent.Run) *editor.Session {
 	return w.turn.Session
 }
 
-// A host is an agent with the runs that wait for a prompt of the user.
+// A host is an agent with its runs that wait for a prompt of the user.
 type host struct {
 	agent *agent.Agent
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	waiting map[string]*work
 }
 
-// A work is one run. It goes on from one turn to the next when the editor shows no forms and the user's next prompt is the answer.
+// A work is one run. It spans several turns if the editor does not support forms and the user's
+// next prompt is the answer.
 type work struct {
 	host    *host
 	session string
-	ctx     context.Context // of the run
+	ctx     context.Context // the run's
 	cancel  context.CancelCauseFunc
-	done    chan struct{} // closed when the run is over
-	result  *agent.Result // settled when done is closed
+	done    chan struct{} // closed when the run ends
+	result  *agent.Result // set before done is closed
 	asked   chan *agent.Question
 	answer  chan *agent.Answer
 
-	mu       sync.Mutex // guards what follows, and the order of what is said
+	mu       sync.Mutex // guards the fields below and the order of output
 	turn     *editor.Turn
 	outside  *editor.Session
-	progress bool // was shown
-	asks     int  // how many permissions were asked for
+	progress bool // progress was shown
+	asks     int  // the number of permission requests
 }
 
-// prompt does one turn: it begins a run, or answers the one that waits.
+// prompt runs one turn: it starts a run or answers the waiting one.
 func (h *host) prompt(ctx context.Context, t *editor.Turn) (editor.StopReason, error) {
 	h.mu.Lock()
 	w := h.waiting[t.ID]
 	delete(h.waiting, t.ID)
 	h.mu.Unlock()
-	if w != nil && w.ctx.Err() != nil { // cancelled as it asked
-		<-w.done
+	if w != nil && w.ctx.Err() != nil { // cancelled while it was asking
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
 		w = nil
 	}
 	if w != nil {
 		w.enter(t)
-		w.answer <- answerOf(t) // holds one, and is empty
+		w.answer <- answerOf(t) // buffer of one, empty here
 	} else {
-		w = h.begin(ctx, t)
+		w = h.startWork(ctx, t)
 	}
 	cancelled := context.AfterFunc(ctx, func() { w.cancel(context.Cause(ctx)) })
 	defer cancelled()
+	stuck, release := grace.After(ctx, grace.Time)
+	defer release()
 	select {
 	case q := <-w.asked:
 		return w.park(ctx, t, q)
 	case <-w.done:
+	case <-stuck: // the agent ignores its context, and continues in the background
+		return "", context.Cause(ctx)
 	}
 	return w.finish(ctx, t)
 }
 
-// begin starts a run on a goroutine of its own, which ends before the session does.
-func (h *host) begin(ctx context.Context, t *editor.Turn) *work {
+// startWork starts a run on its own goroutine, which ends before the session does.
+func (h *host) startWork(ctx context.Context, t *editor.Turn) *work {
 	w := &work{host: h, session: t.ID, done: make(chan struct{}), asked: make(chan *agent.Question), answer: make(chan *agent.Answer, 1)}
 	w.ctx, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.enter(t)
@@ -121,9 +133,9 @@ func (h *host) begin(ctx context.Context, t *editor.Turn) *work {
 	return w
 }
 
-var errEnded = errors.New("editoragent: the session is over")
+var errEnded = errors.New("editoragent: the session has ended")
 
-// enter gives the run the voice of a turn.
+// enter makes the run use a turn for its output.
 func (w *work) enter(t *editor.Turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +163,7 @@ func (w *work) park(ctx context.Context, t *editor.Turn, q *agent.Question) (edi
 	return editor.EndTurn, nil
 }
 
-// ended ends the run of a session that is over.
+// ended ends the run of a closed session.
 func (h *host) ended(session string) {
 	h.mu.Lock()
 	w := h.waiting[session]
@@ -159,11 +171,12 @@ func (h *host) ended(session string) {
 	h.mu.Unlock()
 	if w != nil {
 		w.cancel(errEnded)
-		<-w.done
+		grace.Closed(w.done, grace.Time) // an agent may ignore its context
 	}
 }
 
-// finish ends the turn with its run. A failure is an error of this protocol, a refusal is one of its reasons.
+// finish ends the turn together with its run. A failure is an error of this protocol; a refusal is
+// a stop reason.
 func (w *work) finish(ctx context.Context, t *editor.Turn) (editor.StopReason, error) {
 	r := w.result
 	w.mu.Lock()
@@ -174,7 +187,8 @@ func (w *work) finish(ctx context.Context, t *editor.Turn) (editor.StopReason, e
 		if r.State != agent.Completed {
 			status = editor.StatusFailed
 		}
-		_ = t.Update(context.WithoutCancel(ctx), editor.ChangeTool(editor.ToolCall{ID: progressID, Status: status, Meta: editor.Meta{}.With(agent.MetaProgress, null)})) // the end says it too
+		// The end of the turn reports it too.
+		_ = t.Update(context.WithoutCancel(ctx), editor.ChangeTool(editor.ToolCall{ID: progressID, Status: status, Meta: editor.Meta{}.With(agent.MetaProgress, null)}))
 	}
 	about := agent.Result{State: r.State, Text: r.Text, Metadata: r.Metadata}
 	switch r.State {
@@ -190,13 +204,13 @@ func (w *work) finish(ctx context.Context, t *editor.Turn) (editor.StopReason, e
 	return "", jsonrpc.NewError(jsonrpc.CodeInternalError, r.Text).WithData(map[string]agent.Result{agent.MetaResult: about})
 }
 
-// null says that there is no progress any more.
+// null removes the progress.
 var null = jsonrpc.Raw("null")
 
-// progressID names the tool call that shows how far a run is.
+// progressID is the ID of the tool call that shows a run's progress.
 const progressID = "parley-progress"
 
-// Tell says parts as chunks of a message, progress as a tool call, and what there is no word for as news about the session.
+// Tell sends parts as message chunks, progress as a tool call, and other data as session updates.
 func (w *work) Tell(ctx context.Context, e agent.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,7 +240,8 @@ func (w *work) Tell(ctx context.Context, e agent.Event) error {
 		w.progress = true
 		return w.update(ctx, u)
 	case agent.EventOther:
-		if own, ok := e.Metadata[metaUpdate]; ok && len(e.Metadata) == 1 { // of this protocol
+		// It came from this protocol.
+		if own, ok := e.Metadata[metaUpdate]; ok && len(e.Metadata) == 1 {
 			return w.update(ctx, &editor.Update{Raw: own})
 		}
 		return w.update(ctx, &editor.Update{Kind: editor.InfoChanged, Info: &editor.Info{Meta: editor.Meta{}.With(agent.MetaEvent, e.Metadata)}})
@@ -234,10 +249,10 @@ func (w *work) Tell(ctx context.Context, e agent.Event) error {
 	return nil
 }
 
-// metaUpdate is where an update stands that the seam has no word for.
+// metaUpdate is the metadata key of an update that package agent has no event for.
 const metaUpdate = "editor/update"
 
-// update sends an update in the turn, or between turns.
+// update sends an update, within the turn or between turns.
 func (w *work) update(ctx context.Context, u *editor.Update) error {
 	if w.turn != nil {
 		return w.turn.Update(ctx, u)
@@ -245,7 +260,8 @@ func (w *work) update(ctx context.Context, u *editor.Update) error {
 	return w.outside.Update(ctx, u)
 }
 
-// Ask asks for a permission when there is something to choose, and else shows a form, or ends the turn with the question.
+// Ask requests a permission if the question has options; otherwise it shows a form or ends the turn
+// with the question.
 func (w *work) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	w.mu.Lock()
 	t := w.turn
@@ -253,7 +269,7 @@ func (w *work) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, error
 	n := w.asks
 	w.mu.Unlock()
 	if t == nil {
-		return nil, agent.ErrNoAnswer // a question waits already
+		return nil, agent.ErrNoAnswer // another question is open
 	}
 	if len(q.Options) > 0 {
 		return permission(ctx, t, q, n)

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/content.jsonl")
 
-// golden holds what is on the wire against the file.
+// golden compares the wire traffic with the golden file.
 func golden(t *testing.T, got string) {
 	t.Helper()
 	const name = "testdata/content.jsonl"
@@ -39,7 +39,7 @@ func golden(t *testing.T, got string) {
 	}
 }
 
-// open makes a plain client of an agent, which knows nothing of the seam, and a session.
+// open returns a plain client of an agent, which does not use package agent, and a session.
 func open(t *testing.T, a *editor.Agent, o *editor.ClientOptions) (c *editor.Client, session string) {
 	t.Helper()
 	here, there := inproc.Pipe(nil)
@@ -60,7 +60,7 @@ func open(t *testing.T, a *editor.Agent, o *editor.ClientOptions) (c *editor.Cli
 	return c, s.SessionID
 }
 
-// prompt does one turn and returns its updates, one in each line.
+// prompt runs one turn and returns its updates, one per line.
 func prompt(t *testing.T, c *editor.Client, session, text string) (updates string, end *editor.PromptResult, err error) {
 	t.Helper()
 	var b strings.Builder
@@ -73,7 +73,7 @@ func prompt(t *testing.T, c *editor.Client, session, text string) (updates strin
 	return b.String(), end, err
 }
 
-// What an agent says is on the wire: each kind of part is what editors expect.
+// Each kind of part is written on the wire as editors expect it.
 func TestContentOnTheWire(t *testing.T) {
 	c, session := open(t, editoragent.New(&agent.Agent{Card: agenttest.Card(), Run: func(ctx context.Context, r *agent.Run) error {
 		if err := r.Progress(ctx, agent.Progress{Message: "looking", Done: 1, Total: 2}); err != nil {
@@ -88,7 +88,7 @@ func TestContentOnTheWire(t *testing.T) {
 	golden(t, updates)
 }
 
-// How turns end on the wire, for those who know nothing of the seam.
+// How turns end on the wire for plain clients.
 func TestStatesOnTheWire(t *testing.T) {
 	run := func(ctx context.Context, r *agent.Run) error {
 		switch r.Text() {
@@ -132,8 +132,9 @@ func TestStatesOnTheWire(t *testing.T) {
 		{"refuse", say("not me", `},"_meta":{"parley/result":true}`), editor.Refusal},
 		{"stop", "", editor.Cancelled},
 		{"confirm", say("I may", "}"), editor.EndTurn},
-		{"ask", say("Which colour?", `,"_meta":{"parley/question":true}},"_meta":{"parley/question":true}`), editor.EndTurn}, // without forms the question ends the turn
-		{"blue", say("blue", "}"), editor.EndTurn}, // and this prompt is the answer
+		// Without forms the question ends the turn.
+		{"ask", say("Which colour?", `,"_meta":{"parley/question":true}},"_meta":{"parley/question":true}`), editor.EndTurn},
+		{"blue", say("blue", "}"), editor.EndTurn}, // and the next prompt is the answer
 	} {
 		updates, end, err := prompt(t, c, session, c1.ask)
 		if err != nil || end.StopReason != c1.end {
@@ -149,7 +150,7 @@ func TestStatesOnTheWire(t *testing.T) {
 	}
 }
 
-// A session that ends while its run waits for an answer ends the run.
+// A session that is closed while its run waits for an answer ends the run.
 func TestRunThatWaitsEndsWithItsSession(t *testing.T) {
 	for _, how := range []string{"close", "hang up"} {
 		ended := make(chan error, 1)
@@ -173,7 +174,7 @@ func TestRunThatWaitsEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// What somebody else's agent says, as the seam has it: nothing is lost.
+// Output of another implementation's agent is converted without loss.
 func TestForeignAgent(t *testing.T) {
 	updates := []string{
 		`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`,
@@ -256,7 +257,7 @@ func TestForeignAgent(t *testing.T) {
 	}
 }
 
-// An agent that is served to an editor may use the editor's files; elsewhere there are none.
+// An agent that is served to an editor may use the editor's files; with other callers it has none.
 func TestTurn(t *testing.T) {
 	a := &agent.Agent{Card: agenttest.Card(), Run: func(ctx context.Context, r *agent.Run) error {
 		session := editoragent.Turn(r)

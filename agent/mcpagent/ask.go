@@ -8,19 +8,20 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// Questions, as both ends of this protocol write and read them: forms with one field, unless the question brings its own.
+// Conversion of questions and answers for both ends of this protocol: forms with one field, unless
+// the question has its own form.
 
 const (
 	fieldAnswer = "answer" // any text
 	fieldChoice = "choice" // one of the options
 )
 
-// formOf writes a question.
+// formOf converts a question to a form.
 func formOf(q *agent.Question) *mcp.Elicitation {
 	e := &mcp.Elicitation{Message: q.Text, RequestedSchema: q.Form}
 	for i := range q.Parts {
-		if said := q.Parts[i].String(); said != "" {
-			e.Message += "\n" + said
+		if part := q.Parts[i].String(); part != "" {
+			e.Message += "\n" + part
 		}
 	}
 	type field struct {
@@ -45,7 +46,7 @@ func formOf(q *agent.Question) *mcp.Elicitation {
 	return e
 }
 
-// answerOf reads what the user did.
+// answerOf converts the user's reaction to an answer.
 func answerOf(q *agent.Question, r *mcp.ElicitResult) (*agent.Answer, error) {
 	a := new(agent.Answer)
 	var filled map[string]jsonrpc.Raw
@@ -59,20 +60,20 @@ func answerOf(q *agent.Question, r *mcp.ElicitResult) (*agent.Answer, error) {
 		a.Value = r.Content.Clone()
 		return a, nil
 	case r.Content.Decode(&filled) != nil:
-		return nil, errors.New("mcpagent: the form came back as something else")
+		return nil, errors.New("mcpagent: the form was answered with an unexpected value")
 	}
 	if len(q.Options) > 0 {
 		return a, filled[fieldChoice].Decode(&a.Option)
 	}
-	var said string
-	if err := filled[fieldAnswer].Decode(&said); err != nil {
+	var answer string
+	if err := filled[fieldAnswer].Decode(&answer); err != nil {
 		return nil, err
 	}
-	a.Parts = []agent.Part{agent.Text(said)}
+	a.Parts = []agent.Part{agent.Text(answer)}
 	return a, nil
 }
 
-// A schema is as much of a JSON Schema as is looked at here.
+// A schema holds the parts of a JSON Schema that this package reads.
 type schema struct {
 	Properties map[string]struct {
 		Type string   `json:"type"`
@@ -81,7 +82,7 @@ type schema struct {
 	Required []string `json:"required"`
 }
 
-// questionOf reads a form.
+// questionOf converts a form to a question.
 func questionOf(e *mcp.Elicitation) *agent.Question {
 	q := new(agent.Question)
 	if e.Meta.Get(agent.MetaQuestion, q) {
@@ -96,7 +97,7 @@ func questionOf(e *mcp.Elicitation) *agent.Question {
 	if e.RequestedSchema.Decode(&s) == nil && len(s.Properties) == 1 {
 		for _, field := range s.Properties {
 			if field.Type == "string" && field.Enum == nil {
-				return q // any text answers it
+				return q // it accepts any text
 			}
 		}
 	}
@@ -104,7 +105,7 @@ func questionOf(e *mcp.Elicitation) *agent.Question {
 	return q
 }
 
-// fill writes an answer into a form. Text goes into the one field that there is.
+// fill writes an answer into a form. Text is written into the only field.
 func fill(e *mcp.Elicitation, a *agent.Answer) *mcp.ElicitResult {
 	out := &mcp.ElicitResult{Action: mcp.ActionAccept, Meta: mcp.Meta{}.With(agent.MetaAnswer, a)}
 	var s schema
@@ -116,21 +117,21 @@ func fill(e *mcp.Elicitation, a *agent.Answer) *mcp.ElicitResult {
 		out.Content = a.Value
 	case e.RequestedSchema.Decode(&s) == nil && len(s.Properties) == 1:
 		for name, field := range s.Properties {
-			said := a.Text()
+			reply := a.Text()
 			if a.Option != "" {
-				said = a.Option
+				reply = a.Option
 			}
-			value := text(said)
-			if raw, err := jsonrpc.ParseRaw([]byte(said)); err == nil && field.Type != "string" {
+			value := text(reply)
+			if raw, err := jsonrpc.ParseRaw([]byte(reply)); err == nil && field.Type != "string" {
 				value = raw
 			}
 			out.Content = text(map[string]jsonrpc.Raw{name: value})
 		}
 	default:
-		out.Action = mcp.ActionDecline // there are several fields, and one text
+		out.Action = mcp.ActionDecline // a text cannot fill several fields
 	}
 	return out
 }
 
-// text is the JSON text of a value that has one.
+// text returns the JSON text of a value that encodes as JSON.
 func text(v any) jsonrpc.Raw { return agent.Value(v).JSON }

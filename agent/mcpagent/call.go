@@ -3,6 +3,7 @@ package mcpagent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -11,16 +12,18 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// Connect makes a client of the tools of the server at the other end of t, which it owns. The options' Elicit is not used: who started a run is asked.
+// Connect returns a client of the tools of the server at the other end of t. The client owns t. The
+// options' Elicit is not used: questions go to the caller of a run.
 func Connect(ctx context.Context, t jsonrpc.Transport, info mcp.Implementation, o *mcp.ClientOptions) (*agent.Client, error) {
 	return Client(o, func(o *mcp.ClientOptions) (*mcp.Client, error) { return mcp.Connect(ctx, t, info, o) })
 }
 
-// Client makes a client of the tools of a server that dial reaches, with options that have the questions answered here: for carriers such as
-// HTTP. It owns what dial returns.
+// Client returns a client of the tools of the server that dial connects to. It passes dial options
+// whose Elicit handles the questions; use it for transports such as HTTP. It owns the client that
+// dial returns.
 //
-// Servers older than 2026-07-28 do not say which call a question is about. It goes to the one call that is under way; when there are
-// several, it is answered with a cancel.
+// Servers older than 2026-07-28 do not send the call that a question belongs to. The question goes
+// to the only running call; if several are running, it is answered with a cancel.
 func Client(o *mcp.ClientOptions, dial func(o *mcp.ClientOptions) (*mcp.Client, error)) (*agent.Client, error) {
 	if o == nil {
 		o = &mcp.ClientOptions{}
@@ -38,7 +41,7 @@ func Client(o *mcp.ClientOptions, dial func(o *mcp.ClientOptions) (*mcp.Client, 
 type link struct {
 	client *mcp.Client
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	tools map[string]mcp.Tool
 	calls map[*follower]struct{}
 }
@@ -46,10 +49,10 @@ type link struct {
 func (l *link) Close() error { return l.client.Close() }
 
 func (l *link) Attach(context.Context, string, agent.Caller) (*agent.Result, error) {
-	return nil, agent.ErrNoAttach // a broken stream is the carrier's to mend
+	return nil, agent.ErrNoAttach // repairing a broken stream is the transport's task
 }
 
-// Agents tells of the tools.
+// Agents returns the tools as cards.
 func (l *link) Agents(ctx context.Context) ([]agent.Card, error) {
 	var cards []agent.Card
 	for t, err := range l.client.Tools(ctx) {
@@ -64,16 +67,15 @@ func (l *link) Agents(ctx context.Context) ([]agent.Card, error) {
 	return cards, nil
 }
 
-// CardOf reads a tool.
+// CardOf converts a tool to a card.
 func CardOf(t *mcp.Tool) agent.Card {
 	c := agent.Card{Title: t.Title}
 	own := *t
 	if t.Meta.Get(agent.MetaCard, &c) {
 		own.Meta = nil
-		for key, value := range t.Meta {
-			if key != agent.MetaCard {
-				own.Meta = own.Meta.With(key, value)
-			}
+		if len(t.Meta) > 1 {
+			own.Meta = maps.Clone(t.Meta)
+			delete(own.Meta, agent.MetaCard)
 		}
 	}
 	c.Name, c.Description = t.Name, t.Description
@@ -81,7 +83,7 @@ func CardOf(t *mcp.Tool) agent.Card {
 	return c
 }
 
-// tool returns what is known of a tool, and lists them if that is nothing.
+// tool returns a tool by name. It lists the tools if the name is unknown.
 func (l *link) tool(ctx context.Context, name string) (mcp.Tool, error) {
 	l.mu.Lock()
 	t, ok := l.tools[name]
@@ -105,9 +107,10 @@ func (l *link) tool(ctx context.Context, name string) (mcp.Tool, error) {
 	return t, nil
 }
 
-// argumentsTo writes an input as the arguments of a tool: JSON that is an object as it is, and text into the member that takes it. Beside it goes
-// all of the input, if that is more. A tool that is an agent of ours takes any input, and an object of JSON is a part for it like all others,
-// unless it is what the tool asks for by its schema.
+// argumentsTo converts an input to the arguments of a tool: a JSON object is passed unchanged, and
+// text goes into the member that accepts it. The metadata holds the whole input if it is longer. A
+// tool that is served by this module accepts any input. For such a tool a JSON object is a part
+// like any other, unless it matches the tool's schema.
 func argumentsTo(t *mcp.Tool, input []agent.Message) (args jsonrpc.Raw, meta mcp.Meta, err error) {
 	r := agent.Run{Input: input}
 	_, ours := t.Meta[agent.MetaCard]
@@ -121,7 +124,7 @@ func argumentsTo(t *mcp.Tool, input []agent.Message) (args jsonrpc.Raw, meta mcp
 		return nil, nil, fmt.Errorf("mcpagent: the input schema of %s: %w", t.Name, err)
 	}
 	name := ""
-	for _, one := range s.Required { // the one that must be there
+	for _, one := range s.Required { // the required one
 		if s.Properties[one].Type == "string" && len(s.Required) == 1 {
 			name = one
 		}
@@ -134,27 +137,27 @@ func argumentsTo(t *mcp.Tool, input []agent.Message) (args jsonrpc.Raw, meta mcp
 	if !alone || !parts[0].IsText() {
 		meta = meta.With(agent.MetaInput, input)
 	}
-	switch said := r.Text(); {
+	switch input := r.Text(); {
 	case name != "":
-		return text(map[string]string{name: said}), meta, nil
-	case said == "" && len(s.Required) == 0:
+		return text(map[string]string{name: input}), meta, nil
+	case input == "" && len(s.Required) == 0:
 		return jsonrpc.Raw("{}"), meta, nil
 	}
-	return nil, nil, fmt.Errorf("mcpagent: %s takes no text; give it a JSON object", t.Name)
+	return nil, nil, fmt.Errorf("mcpagent: %s does not accept text; use a JSON object", t.Name)
 }
 
-// isText reports whether an object is what inputSchema asks for.
+// isText reports whether an object matches inputSchema.
 func isText(object jsonrpc.Raw) bool {
 	var members map[string]jsonrpc.Raw
 	return object.Decode(&members) == nil && len(members) == 1 && len(members["text"]) > 0 && members["text"][0] == '"'
 }
 
-// isBare reports whether a part is its content and nothing else.
+// isBare reports whether a part is only content, without further fields.
 func isBare(p *agent.Part) bool {
 	return p.Name == "" && p.MediaType == "" && p.Filename == "" && p.Metadata == nil
 }
 
-// inCall is where the context of a call has its follower.
+// inCall is the context key of a call's follower.
 type inCall struct{}
 
 // Do calls a tool.
@@ -201,7 +204,7 @@ func (l *link) Do(ctx context.Context, req *agent.Request, c agent.Caller) (*age
 	return f.result(result)
 }
 
-// elicit asks whoever made the call that the question is about.
+// elicit puts the question to the caller of the call that it belongs to.
 func (l *link) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
 	f, ok := ctx.Value(inCall{}).(*follower)
 	if !ok {
@@ -229,8 +232,8 @@ func (l *link) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitResul
 		return fill(e, a), nil
 	}
 	out := &mcp.ElicitResult{Action: mcp.ActionCancel}
-	if f.ctx.Err() != nil { // between two rounds there is nothing else that says so
-		f.said = true
+	if f.ctx.Err() != nil { // between two rounds nothing else detects this
+		f.gone = true
 		out.Meta = out.Meta.With(agent.MetaResult, agent.Result{State: agent.Cancelled})
 	} else {
 		f.why = fmt.Errorf("mcpagent: %w: %.200q", err, q.Text)
@@ -238,28 +241,29 @@ func (l *link) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitResul
 	return out, nil
 }
 
-// A follower is one call, as its caller hears of it.
+// A follower tracks one call for its caller.
 type follower struct {
 	ctx    context.Context // the caller's
 	caller agent.Caller
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	stop   context.CancelCauseFunc
-	asking int   // questions that wait for the caller
-	said   bool  // the answer to one of them was that the caller has gone
-	why    error // a question that nobody answered, or a caller who does not listen
+	asking int   // open questions to the caller
+	gone   bool  // the reply to one of them reported that the caller has gone
+	why    error // a question that was not answered, or the caller's error
 }
 
-// leave ends the call when the caller has gone. If a question waits, its answer says so instead.
+// leave ends the call when the caller has gone. If a question is open, its reply reports that
+// instead.
 func (f *follower) leave(context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.asking == 0 && !f.said && f.stop != nil {
+	if f.asking == 0 && !f.gone && f.stop != nil {
 		f.stop(context.Cause(f.ctx))
 	}
 }
 
-// fail ends the call for a reason of this side.
+// fail ends the call with an error of this side.
 func (f *follower) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -275,43 +279,47 @@ func (f *follower) unanswered() error {
 	return f.why
 }
 
-func (f *follower) tell(e agent.Event) {
+func (f *follower) emit(e agent.Event) {
 	if err := f.caller.Tell(f.ctx, e); err != nil {
 		f.fail(err)
 	}
 }
 
-// progress hears how far the call is.
+// progress handles a progress notification.
 func (f *follower) progress(p mcp.Progress) {
 	e := agent.Event{Kind: agent.EventProgress, Progress: &agent.Progress{Message: p.Message, Done: p.Progress, Total: p.Total}}
+	rest := make(agent.Metadata, len(p.Meta))
 	for key, value := range p.Meta {
-		e.Metadata = e.Metadata.With(unknown+key, value)
+		rest[unknown+key] = value
 	}
-	f.tell(e)
+	e.Metadata = e.Metadata.Merge(rest)
+	f.emit(e)
 }
 
-// log hears a log message.
+// log handles a log message.
 func (f *follower) log(p *mcp.LogParams) {
-	f.tell(agent.Event{Kind: agent.EventOther, Metadata: agent.Metadata{}.With("mcp/log", p)})
+	f.emit(agent.Event{Kind: agent.EventOther, Metadata: agent.Metadata{}.With("mcp/log", p)})
 }
 
-// result reads what the tool gave.
+// result converts a tool's result.
 func (f *follower) result(t *mcp.ToolResult) (*agent.Result, error) {
 	r := &agent.Result{State: agent.Completed}
 	var events []agent.Metadata
 	var own agent.Result
+	rest := make(agent.Metadata, len(t.Meta))
 	for key, value := range t.Meta {
 		switch {
 		case key == agent.MetaEvent && value.Decode(&events) == nil:
 		case key == agent.MetaResult && value.Decode(&own) == nil:
 		default:
-			r.Metadata = r.Metadata.With(unknown+key, value)
+			rest[unknown+key] = value
 		}
 	}
+	r.Metadata = r.Metadata.Merge(rest)
 	for _, m := range events {
-		f.tell(agent.Event{Kind: agent.EventOther, Metadata: m})
+		f.emit(agent.Event{Kind: agent.EventOther, Metadata: m})
 	}
-	var said []agent.Part
+	var output []agent.Part
 	var why string
 	for _, c := range t.Content {
 		var last bool
@@ -319,25 +327,25 @@ func (f *follower) result(t *mcp.ToolResult) (*agent.Result, error) {
 			why = c.Text
 			continue
 		}
-		said = append(said, blockFrom(c))
+		output = append(output, blockFrom(c))
 	}
 	if t.Structured != nil {
-		if agent.TextOf(said) == string(t.Structured) || len(said) > 0 {
+		if agent.TextOf(output) == string(t.Structured) || len(output) > 0 {
 			r.Metadata = r.Metadata.With("mcp/structuredContent", t.Structured)
 		} else {
-			said = append(said, agent.Part{JSON: t.Structured})
+			output = append(output, agent.Part{JSON: t.Structured})
 		}
 	}
 	if t.IsError {
 		if r.State, r.Text = agent.Failed, why; own.State != "" {
 			r.State, r.Text = own.State, own.Text
 			r.Metadata = r.Metadata.Merge(own.Metadata)
-		} else { // what somebody else's tool says is why it failed
-			r.Text, said = agent.TextOf(said), nil
+		} else { // the text of another implementation's tool is the reason of the failure
+			r.Text, output = agent.TextOf(output), nil
 		}
 	}
-	if len(said) > 0 {
-		f.tell(agent.Event{Kind: agent.EventOutput, Parts: said})
+	if len(output) > 0 {
+		f.emit(agent.Event{Kind: agent.EventOutput, Parts: output})
 	}
 	if why := f.unanswered(); why != nil {
 		return nil, why

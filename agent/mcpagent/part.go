@@ -6,10 +6,10 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// unknown stands before the names of members of _meta that say nothing to the seam.
+// unknown is the metadata key prefix for unknown members of _meta.
 const unknown = "mcp/meta/"
 
-// blockTo writes a part.
+// blockTo converts a part to a block.
 func blockTo(p agent.Part) mcp.Content {
 	b := block.Write("mcp", p)
 	var c mcp.Content
@@ -31,7 +31,7 @@ func blockTo(p agent.Part) mcp.Content {
 	return c
 }
 
-// blockFrom reads a block.
+// blockFrom converts a block to a part.
 func blockFrom(c mcp.Content) agent.Part {
 	b := block.Block{Kind: c.Kind, Text: c.Text, Data: c.Data, MIMEType: c.MIMEType, Meta: c.Meta}
 	if c.Annotations != nil {

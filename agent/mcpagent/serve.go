@@ -4,18 +4,22 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/internal/x/bounded"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// Tools are the agents that a server offers, with their runs that wait for an answer. It is safe for concurrent use.
+// Tools holds the agents that a server offers and their runs that wait for an answer. It is safe
+// for concurrent use.
 type Tools struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	waiting map[string]*work
 	order   []string // of waiting, oldest first
 	closed  bool
@@ -23,12 +27,14 @@ type Tools struct {
 
 // Bounds.
 const (
-	mostWaiting  = 1000      // runs that wait for a client to come back with an answer; one more ends the oldest
-	waitTime     = time.Hour // how long they do
-	waitingSteps = 256       // progress of one run that waits to be sent
+	mostWaiting  = 1000      // runs that wait for a client's answer; one more ends the oldest
+	waitTime     = time.Hour // how long such a run waits
+	waitingSteps = 256       // unsent progress of one run
+	waitingBytes = 1 << 20   // of it, with 1 KiB for each step
 )
 
-// Add offers agents as tools of s, each by its name. It panics when s takes no tool of that name. Close ends the runs that wait.
+// Add offers agents as tools of s under their names. It panics if s rejects a tool's name. Close
+// ends the waiting runs.
 func Add(s *mcp.Server, agents ...*agent.Agent) *Tools {
 	t := &Tools{waiting: map[string]*work{}}
 	for _, a := range agents {
@@ -39,7 +45,7 @@ func Add(s *mcp.Server, agents ...*agent.Agent) *Tools {
 	return t
 }
 
-// Close ends the runs that wait for an answer, and waits for them.
+// Close ends the runs that wait for an answer and waits until they have ended, at most 5 s.
 func (t *Tools) Close() {
 	t.mu.Lock()
 	t.closed = true
@@ -48,63 +54,66 @@ func (t *Tools) Close() {
 	t.mu.Unlock()
 	for _, w := range all {
 		w.give()
-		<-w.done
+	}
+	until := time.Now().Add(grace.Time) // for all of them; an agent may ignore its context
+	for _, w := range all {
+		grace.Closed(w.done, time.Until(until))
 	}
 }
 
-// Tool writes a card as a tool.
+// Tool converts a card to a tool.
 func Tool(c *agent.Card) mcp.Tool {
 	t := mcp.Tool{Name: c.Name, Title: c.Title, Description: c.Description, InputSchema: inputSchema}
 	var own mcp.Tool
 	rest := *c
-	rest.Metadata = nil
-	for key, value := range c.Metadata {
-		if key == metaTool && value.Decode(&own) == nil {
-			t.Annotations, t.Icons, t.Meta = own.Annotations, own.Icons, own.Meta
-			continue
-		}
-		rest.Metadata = rest.Metadata.With(key, value)
+	if value, ok := c.Metadata[metaTool]; ok && value.Decode(&own) == nil {
+		t.Annotations, t.Icons, t.Meta = own.Annotations, own.Icons, own.Meta
+		rest.Metadata = maps.Clone(c.Metadata)
+		delete(rest.Metadata, metaTool)
+	}
+	if len(rest.Metadata) == 0 {
+		rest.Metadata = nil
 	}
 	t.Meta = t.Meta.With(agent.MetaCard, rest)
 	return t
 }
 
-// metaTool is where the tool of somebody else stands in a card.
+// metaTool is the metadata key of the original tool in a card that was read from another
+// implementation.
 const metaTool = "mcp/tool"
 
-var inputSchema = jsonrpc.Raw(`{"type":"object","properties":{"text":{"type":"string","description":"What the agent is asked, in plain words."}},"required":["text"],"additionalProperties":false}`)
+var inputSchema = jsonrpc.Raw(`{"type":"object","properties":{"text":{"type":"string","description":"The prompt for the agent."}},"required":["text"],"additionalProperties":false}`)
 
-// A work is one run. It goes on from one round to the next.
+// A work is one run. It can span several rounds of a call.
 type work struct {
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the run is over
-	result *agent.Result // settled when done is closed
+	done   chan struct{} // closed when the run ends
+	result *agent.Result // set before done is closed
 	asked  chan *agent.Question
 	answer chan reply
 
-	question *agent.Question // that waits; whoever holds the work has it alone
+	question *agent.Question // the open question; owned by the holder of the work
 	asks     int
 	expire   *time.Timer
 
-	steps chan step // waitingSteps of them; then the run waits
+	steps *bounded.Queue[step] // when it is full, the run waits
 
-	mu     sync.Mutex // guards what follows
-	parts  []agent.Part
-	last   string // which message the last part belongs to
+	mu     sync.Mutex   // guards the fields below
+	output agent.Output // its limit is that of events too
 	events []agent.Metadata
-	told   float64 // the last progress
-	exact  bool    // the agent told some itself
+	told   float64 // the last progress sent
+	exact  bool    // the agent reports progress itself
 }
 
-// A reply is what comes of a question.
+// A reply is the result of a question.
 type reply struct {
 	answer *agent.Answer
 	err    error
 }
 
-var errGone = errors.New("mcpagent: the client did not come back with the answer")
+var errGone = errors.New("mcpagent: the client did not send the answer")
 
-// give ends a run that nobody will hear of.
+// give cancels a run whose result will not be read.
 func (w *work) give() {
 	if w.expire != nil {
 		w.expire.Stop()
@@ -112,15 +121,15 @@ func (w *work) give() {
 	w.cancel(errGone)
 }
 
-// call is one call of a tool, or a later round of one.
+// call handles one call of a tool, or a later round of one.
 func (t *Tools) call(ctx context.Context, a *agent.Agent, r *mcp.Request) (*mcp.ToolResult, error) {
 	key, err := mcp.Once(ctx, r, "parley/run", func(context.Context) (string, error) { return rand.Text(), nil })
 	if err != nil {
 		return nil, err
 	}
-	w := t.take(key)
+	w := t.takeWaiting(key)
 	if w == nil {
-		if w, err = begin(ctx, a, r); err != nil {
+		if w, err = startWork(ctx, a, r); err != nil {
 			return nil, err
 		}
 	}
@@ -129,8 +138,8 @@ func (t *Tools) call(ctx context.Context, a *agent.Agent, r *mcp.Request) (*mcp.
 	for {
 		if w.question == nil {
 			select {
-			case s := <-w.steps:
-				s.send(ctx, r)
+			case i := <-w.steps.C:
+				w.steps.Take(i).send(ctx, r)
 				continue
 			case w.question = <-w.asked:
 				w.asks++
@@ -143,44 +152,44 @@ func (t *Tools) call(ctx context.Context, a *agent.Agent, r *mcp.Request) (*mcp.
 			}
 		}
 		w.drain(ctx, r)
-		said, err := r.Elicit(ctx, "question-"+strconv.Itoa(w.asks), formOf(w.question))
+		result, err := r.Elicit(ctx, "question-"+strconv.Itoa(w.asks), formOf(w.question))
 		if err != nil && ctx.Err() == nil && isRound(r, err) && unhook() {
 			t.park(key, w)
-			return nil, err // the client gets the question, and comes back
+			return nil, err // the client gets the question and calls again
 		}
-		w.reply(said, err)
+		w.reply(result, err)
 	}
 }
 
-// isRound reports whether the answer to a question comes with another call.
+// isRound reports whether the answer to a question arrives with another call.
 func isRound(r *mcp.Request, err error) bool {
 	_, cannot := errors.AsType[*mcp.CapabilityError](err)
-	_, said := errors.AsType[*jsonrpc.Error](err)
-	return r.Version().Modern() && !cannot && !said
+	_, refused := errors.AsType[*jsonrpc.Error](err)
+	return r.Version().Modern() && !cannot && !refused
 }
 
-// reply gives the run what came of its question.
-func (w *work) reply(said *mcp.ElicitResult, err error) {
+// reply passes the result of a question to the run.
+func (w *work) reply(result *mcp.ElicitResult, err error) {
 	q := w.question
 	w.question = nil
 	var a *agent.Answer
 	var end agent.Result
 	switch {
 	case err != nil:
-	case said.Meta.Get(agent.MetaResult, &end) && end.State == agent.Cancelled: // whoever was asked has gone
+	case result.Meta.Get(agent.MetaResult, &end) && end.State == agent.Cancelled: // the asked caller has gone
 		w.cancel(jsonrpc.ErrPeerCancelled)
 		err = agent.ErrCancelled
 	default:
-		a, err = answerOf(q, said)
+		a, err = answerOf(q, result)
 	}
 	if _, cannot := errors.AsType[*mcp.CapabilityError](err); cannot {
 		err = agent.ErrNoAnswer
 	}
-	w.answer <- reply{a, err} // holds one, and is empty
+	w.answer <- reply{a, err} // buffer of one, empty here
 }
 
-// take returns the run that a call goes on with, nil for none.
-func (t *Tools) take(key string) *work {
+// takeWaiting returns the waiting run that a call continues, or nil.
+func (t *Tools) takeWaiting(key string) *work {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.waiting[key]
@@ -189,12 +198,12 @@ func (t *Tools) take(key string) *work {
 	}
 	t.dropLocked(key)
 	if !w.expire.Stop() {
-		return nil // it has just been given up
+		return nil // it has just been abandoned
 	}
 	return w
 }
 
-// dropLocked takes a run out of those that wait.
+// dropLocked removes a run from the waiting runs.
 func (t *Tools) dropLocked(key string) {
 	delete(t.waiting, key)
 	for i, k := range t.order {
@@ -205,7 +214,7 @@ func (t *Tools) dropLocked(key string) {
 	}
 }
 
-// park lets a run wait for another call.
+// park makes a run wait for another call.
 func (t *Tools) park(key string, w *work) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -230,8 +239,8 @@ func (t *Tools) park(key string, w *work) {
 	t.order = append(t.order, key)
 }
 
-// begin starts a run on a goroutine of its own, which ends with the call, or with Tools.
-func begin(ctx context.Context, a *agent.Agent, call *mcp.Request) (*work, error) {
+// startWork starts a run on its own goroutine, which ends with the call or with Tools.
+func startWork(ctx context.Context, a *agent.Agent, call *mcp.Request) (*work, error) {
 	var in struct {
 		Text string `json:"text"`
 	}
@@ -242,6 +251,7 @@ func begin(ctx context.Context, a *agent.Agent, call *mcp.Request) (*work, error
 	if n := call.Session(); n != nil {
 		r.Session = n.ID
 	}
+	rest := agent.Metadata{}
 	for key, value := range call.Meta() {
 		switch key {
 		case agent.MetaInput:
@@ -251,13 +261,14 @@ func begin(ctx context.Context, a *agent.Agent, call *mcp.Request) (*work, error
 			}
 		case agent.MetaRequest:
 			var own agent.Metadata
-			_ = value.Decode(&own) // of somebody else, who means something else by it
+			_ = value.Decode(&own) // another implementation may use the key differently
 			r.Metadata = r.Metadata.Merge(own)
 		default:
-			r.Metadata = r.Metadata.With(unknown+key, value.Clone()) // its bytes are the call's
+			rest[unknown+key] = value.Clone() // the bytes belong to the call
 		}
 	}
-	w := &work{done: make(chan struct{}), asked: make(chan *agent.Question), answer: make(chan reply, 1), steps: make(chan step, waitingSteps)}
+	r.Metadata = r.Metadata.Merge(rest)
+	w := &work{done: make(chan struct{}), asked: make(chan *agent.Question), answer: make(chan reply, 1), steps: bounded.New(waitingSteps, waitingBytes, stepCost)}
 	r.Caller = w
 	var run context.Context
 	run, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -271,77 +282,94 @@ func begin(ctx context.Context, a *agent.Agent, call *mcp.Request) (*work, error
 	return w, nil
 }
 
-// A step is progress on its way out. The goroutine of the call alone speaks to the client.
+// A step is progress that waits to be sent. Only the goroutine of the call sends to the client.
 type step struct {
 	done, total float64
 	message     string
 }
 
+func stepCost(s *step) int { return 1<<10 + len(s.message) }
+
 func (s step) send(ctx context.Context, r *mcp.Request) {
-	_ = r.Progress(ctx, s.done, s.total, s.message) // who does not take it has gone, and ctx says so
+	// On failure the client has gone, and ctx reports it.
+	_ = r.Progress(ctx, s.done, s.total, s.message)
 }
 
-// drain sends the steps that wait: they come before what is sent next.
+// drain sends the waiting steps, which must precede the next message.
 func (w *work) drain(ctx context.Context, r *mcp.Request) {
 	for {
 		select {
-		case s := <-w.steps:
-			s.send(ctx, r)
+		case i := <-w.steps.C:
+			w.steps.Take(i).send(ctx, r)
 		default:
 			return
 		}
 	}
 }
 
-// Tell keeps what is said for the result. Progress goes out at once, and so does text, as the message of a step, as long as the agent tells no progress itself.
+// Tell stores output for the result. Progress is sent at once. While the agent reports no progress
+// itself, text is sent too, as the message of a step.
 func (w *work) Tell(ctx context.Context, e agent.Event) error {
-	s, ok := w.keep(e)
+	s, ok, err := w.keep(e)
 	if !ok {
-		return nil
+		return err
 	}
-	select {
-	case w.steps <- s:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return w.steps.Send(ctx, s)
 }
 
-// keep notes an event, and returns what of it is to go out at once.
-func (w *work) keep(e agent.Event) (s step, ok bool) {
+// metadataWeight is what the metadata of one event weighs besides its bytes, in bytes.
+const metadataWeight = 1 << 10
+
+// storeMetadata stores the metadata of an event, which is part of the result.
+func (w *work) storeMetadata(m agent.Metadata) error {
+	bytes := metadataWeight
+	for key, value := range m {
+		bytes += len(key) + len(value)
+	}
+	if err := w.output.Spend(bytes); err != nil {
+		return err
+	}
+	w.events = append(w.events, m)
+	return nil
+}
+
+// keep stores an event and returns the step to send at once, if any. The error is ErrTooLarge.
+func (w *work) keep(e agent.Event) (s step, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e.Kind != agent.EventStarted && e.Metadata != nil {
-		w.events = append(w.events, e.Metadata)
+		if err := w.storeMetadata(e.Metadata); err != nil {
+			return s, false, err
+		}
 	}
 	switch e.Kind {
 	case agent.EventOutput:
-		if e.Message == w.last {
-			w.parts = agent.Join(w.parts, e.Parts...)
-		} else {
-			w.parts, w.last = append(w.parts, e.Parts...), e.Message
+		if err := w.output.Add(&e); err != nil {
+			return s, false, err
 		}
 		s = step{done: w.told + 1, message: agent.TextOf(e.Parts)}
 		if w.exact || s.message == "" {
-			return s, false
+			return s, false, nil
 		}
 	case agent.EventProgress:
 		w.exact = true
 		s = step{e.Progress.Done, e.Progress.Total, e.Progress.Message}
 	default:
-		return s, false
+		return s, false, nil
 	}
-	if s.done <= w.told { // the protocol wants it to grow
+	if s.done <= w.told { // progress must increase
 		s.done = w.told + 1e-3
 		if e.Progress != nil {
-			w.events = append(w.events, agent.Metadata{}.With(agent.MetaProgress, e.Progress))
+			if err := w.storeMetadata(agent.Metadata{}.With(agent.MetaProgress, e.Progress)); err != nil {
+				return s, false, err
+			}
 		}
 	}
 	w.told = s.done
-	return s, true
+	return s, true, nil
 }
 
-// Ask lets the call ask.
+// Ask asks through the current call.
 func (w *work) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	select {
 	case w.asked <- q:
@@ -356,19 +384,19 @@ func (w *work) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, error
 	}
 }
 
-// finish makes the result of the tool.
+// finish returns the result of the tool.
 func (w *work) finish() *mcp.ToolResult {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.result
-	out := &mcp.ToolResult{Content: blocksTo(w.parts), IsError: r.State != agent.Completed}
+	out := &mcp.ToolResult{Content: blocksTo(w.output.Parts()), IsError: r.State != agent.Completed}
 	if out.IsError {
-		said := mcp.Text(r.Text)
+		block := mcp.Text(r.Text)
 		if r.State == agent.Cancelled {
-			said.Text = "The run was cancelled."
+			block.Text = "The run was cancelled."
 		}
-		said.Meta = said.Meta.With(agent.MetaResult, true)
-		out.Content = append(out.Content, said)
+		block.Meta = block.Meta.With(agent.MetaResult, true)
+		out.Content = append(out.Content, block)
 		out.Meta = out.Meta.With(agent.MetaResult, agent.Result{State: r.State, Text: r.Text, Metadata: r.Metadata})
 	}
 	if w.events != nil {

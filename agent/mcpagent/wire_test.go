@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/content.jsonl")
 
-// golden holds what is on the wire against the file.
+// golden compares the wire traffic with the golden file.
 func golden(t *testing.T, got string) {
 	t.Helper()
 	const name = "testdata/content.jsonl"
@@ -37,7 +37,7 @@ func golden(t *testing.T, got string) {
 	}
 }
 
-// plain makes a client that knows nothing of the seam.
+// plain returns a client that does not use package agent.
 func plain(t *testing.T, f func(ctx context.Context, r *agent.Run) error, o *mcp.ClientOptions) *mcp.Client {
 	t.Helper()
 	s := mcp.NewServer(mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -63,7 +63,7 @@ func call(t *testing.T, c *mcp.Client, text string) *mcp.ToolResult {
 	return r
 }
 
-// What the parts of an answer are on the wire: each kind is what others of this protocol expect.
+// Each kind of part is written on the wire as other implementations of this protocol expect it.
 func TestContentOnTheWire(t *testing.T) {
 	c := plain(t, func(ctx context.Context, r *agent.Run) error { return r.Emit(ctx, agenttest.Parts()...) }, nil)
 	var b strings.Builder
@@ -78,7 +78,7 @@ func TestContentOnTheWire(t *testing.T) {
 	golden(t, b.String())
 }
 
-// How calls end on the wire, for those who know nothing of the seam.
+// How calls end on the wire for plain clients.
 func TestStatesOnTheWire(t *testing.T) {
 	run := func(ctx context.Context, r *agent.Run) error {
 		switch r.Text() {
@@ -127,7 +127,8 @@ func TestStatesOnTheWire(t *testing.T) {
 	}
 }
 
-// A run that waits for an answer between two rounds runs once, and ends with Close when nobody comes back.
+// A run that waits for an answer between two rounds runs only once, and Close ends it if the client
+// does not return.
 func TestRunThatWaits(t *testing.T) {
 	begun, ended := 0, make(chan error, 1)
 	s := mcp.NewServer(mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -156,7 +157,7 @@ func TestRunThatWaits(t *testing.T) {
 	}
 }
 
-// What somebody else's tools give, as the seam has it: nothing is lost.
+// Results of another implementation's tools are converted without loss.
 func TestForeignTools(t *testing.T) {
 	s := mcp.NewServer(mcp.Implementation{Name: "foreign", Version: "1"}, nil)
 	type city struct {
@@ -190,7 +191,8 @@ func TestForeignTools(t *testing.T) {
 	if err != nil || len(cards) != 2 || cards[0].Title != "Weather" || !cards[0].Metadata.Get("mcp/tool", &tool) || tool.InputSchema == nil {
 		t.Errorf("cards %+v, %v", cards, err)
 	}
-	r, err := c.Run(t.Context(), &agent.Request{Agent: "weather", Input: agent.Prompt("Oslo")}, nil) // text goes into the one member that takes it
+	// Text goes into the member that accepts it.
+	r, err := c.Run(t.Context(), &agent.Request{Agent: "weather", Input: agent.Prompt("Oslo")}, nil)
 	if err != nil || r.String() != `{"degrees":4}` || string(r.Metadata["mcp/structuredContent"]) != `{"degrees":4}` {
 		t.Errorf("weather: %+v, %v", r, err)
 	}

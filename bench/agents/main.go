@@ -1,6 +1,6 @@
-// Command agents tells how long it takes to ask twenty agents at one address what they can do: in one batch, by twenty single calls, and
-// by one list; in memory, and with a delay as between
-// two cities.
+// Command agents measures how long it takes to query the capabilities of twenty agents at one
+// address: in one batch, by twenty single calls, and by one list; in memory, and with the delay
+// between two cities.
 package main
 
 import (
@@ -30,7 +30,8 @@ func main() {
 	}
 }
 
-// A slow transport holds what is read back for a time, as a long way does, without a bound on what is on the way.
+// A slow transport delays what is read, like a long distance, without a limit on the data in
+// transit.
 type slow struct {
 	jsonrpc.Transport
 	delay time.Duration
@@ -45,9 +46,10 @@ type arrival struct {
 	due     time.Time
 }
 
-// trips counts the messages of a client that were not on the way together: a write begins a round trip if all before it are answered.
+// trips counts the round trips of a client: a write starts a new one if all earlier messages have a
+// response.
 type trips struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	count int
 	open  bool
 }
@@ -135,7 +137,7 @@ func run(rounds int, delay time.Duration) error {
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// measure returns the middle time of some rounds, and the round trips of one.
+// measure returns the median time of some rounds, and the number of round trips of one.
 func measure(rounds int, delay time.Duration, ask func(context.Context, *acp.Client, []string) error) (time.Duration, int, error) {
 	s := acp.NewServer(nil)
 	var names []string

@@ -1,8 +1,10 @@
-// Command store tells how many appends a second store/sqlite acknowledges, each synced to the disk, beside SQLite itself with one
-// transaction per append, for one writer and for fifty. It fails if fifty writers are not ten times as fast.
+// Command store measures how many appends per second store/sqlite acknowledges, each synced to the
+// disk, compared with SQLite itself with one transaction per append, for one writer and for fifty.
+// It fails if the factor at fifty writers is below ten.
 //
-// Both write 250 bytes per append into a file of the same disk, with a write-ahead log and synchronous=FULL, through the same
-// driver. The two take turns, and the middle one of several rounds counts: other programs on the same disk are felt by both.
+// Both write 250 bytes per append into a file on the same disk, with a write-ahead log and
+// synchronous=FULL, through the same driver. The two take turns, and the result is the median of
+// several rounds, because other programs on the same disk affect both.
 package main
 
 import (
@@ -70,7 +72,8 @@ func middle(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// measure lets writers call f with their number and a counter, and returns how often per second.
+// measure lets writers call f with their number and a counter, and returns the number of calls per
+// second.
 func measure(writers int, length time.Duration, f func(writer, n int) error) (float64, error) {
 	var (
 		wg    sync.WaitGroup
@@ -96,7 +99,8 @@ func measure(writers int, length time.Duration, f func(writer, n int) error) (fl
 
 var event = make([]byte, 250)
 
-// measurePlain is one transaction per append, on one connection for all: more of them wait for each other in SQLite, which is slower.
+// measurePlain uses one transaction per append, on one connection for all writers: with several
+// connections they wait for each other in SQLite, which is slower.
 func measurePlain(name string, writers int, length time.Duration) (float64, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(name)+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err != nil {

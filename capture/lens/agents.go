@@ -12,7 +12,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A2A judges by the Agent2Agent protocol, 1.0 and 0.3. Its streams answer one request many times.
+// A2A returns a Judge for the Agent2Agent protocol, 1.0 and 0.3. One request may have many
+// responses in its streams.
 func A2A() capture.Judge { return lookA2A }
 
 func lookA2A(l *capture.Look) {
@@ -55,7 +56,7 @@ func lookA2A(l *capture.Look) {
 		l.Row.Name = firstOf(p.ID, p.TaskID, p.Message.TaskID)
 		if want := map[string]string{"a2a-1.0": "1.0"}[file]; want != "" && l.Request != nil {
 			if got := l.Request.Get("A2A-Version"); got != "" && got != want {
-				l.Broken("a2a-version", "A2A-Version says "+short(got)+", the method is of "+want)
+				l.Broken("a2a-version", "A2A-Version is "+short(got)+", but the method belongs to "+want)
 			}
 		}
 		checkParams(l, load(file), method)
@@ -67,7 +68,7 @@ func lookA2A(l *capture.Look) {
 	}
 }
 
-// a2aState is what a result says of its task, in either version.
+// a2aState returns the task state in a result of either version.
 func a2aState(result jsonrpc.Raw) string {
 	type status struct {
 		State text `json:"state"`
@@ -94,13 +95,13 @@ func a2aState(result jsonrpc.Raw) string {
 	return firstOf(r.Status.State, r.Task.Status.State, r.Update.Status.State, r.Kind)
 }
 
-// An agentJudge knows which connections speak the Agent Client Protocol.
+// An agentJudge stores which connections use the Agent Client Protocol.
 type agentJudge struct {
 	editors table[bool]
 }
 
-// Agents judges by the two protocols that are called ACP: the Agent Client Protocol between an editor and an agent, version 1, and the Agent
-// Communication Protocol in its JSON-RPC binding.
+// Agents returns a Judge for the two protocols called ACP: the Agent Client Protocol between an
+// editor and an agent, version 1, and the Agent Communication Protocol in its JSON-RPC binding.
 func Agents() capture.Judge {
 	j := &agentJudge{editors: table[bool]{}}
 	return j.look
@@ -151,7 +152,7 @@ func (j *agentJudge) look(l *capture.Look) {
 	}
 	if m.Request && method == "initialize" {
 		if _, number := p.ProtocolVersion.(float64); !number {
-			return // MCP's is a date, the language servers' have none
+			return // MCP's version is a date, and language servers have none
 		}
 		j.editors.set(key, true)
 	}
@@ -192,7 +193,7 @@ func (j *agentJudge) look(l *capture.Look) {
 	checkParams(l, s, method)
 }
 
-// textOf is the text of a content block; "" for other content.
+// textOf returns the text of a content block; "" for other content.
 func textOf(content jsontext.Value) string {
 	if content.Kind() != '{' {
 		return ""
@@ -204,10 +205,11 @@ func textOf(content jsontext.Value) string {
 	return strings.TrimSpace(string(block.Text))
 }
 
-// lspKinds are what methods of language servers begin with.
+// lspKinds are the prefixes of language-server methods.
 var lspKinds = []string{"textDocument", "workspace", "initialize", "completionItem", "codeLens", "codeAction", "documentLink", "callHierarchy", "typeHierarchy", "inlayHint", "workspaceSymbol"}
 
-// LSP judges by what the Language Server Protocol 3.17 says of any message: cancelling and progress.
+// LSP returns a Judge for the general part of the Language Server Protocol 3.17: cancellation and
+// progress.
 func LSP() capture.Judge {
 	return func(l *capture.Look) {
 		m := l.Message

@@ -5,19 +5,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
 const (
-	maxBrief = 64 << 10 // bytes of a result that is read for its words
-	fewBytes = 48       // what is as short as this is shown as it is
+	maxBrief = 64 << 10 // maximum bytes of a result that is summarized
+	fewBytes = 48       // a value of at most this length is shown unchanged
 )
 
-// Brief gives a result that no protocol has words for a few: the value if it is short, else what it is a list of, or the names in it. It
-// stands behind the other judges.
+// Brief returns a Judge that summarizes results without a protocol-specific summary: the value if
+// it is short, else what it is a list of, or its member names. It must be the last of the judges.
 func Brief() capture.Judge {
 	return func(l *capture.Look) {
 		if l.Row.Kind == capture.RowResult && l.Row.Brief == "" && l.Message != nil && l.Message.Bad == nil {
@@ -26,25 +24,26 @@ func Brief() capture.Judge {
 	}
 }
 
-// briefOf is a result in a few words, "" for none.
+// briefOf returns a short summary of a result, or "".
 func briefOf(result jsonrpc.Raw) string {
-	v := jsontext.Value(bytes.TrimSpace(result))
+	v := jsonrpc.Raw(bytes.TrimSpace(result))
 	switch {
 	case len(v) == 0 || len(v) > maxBrief:
 		return ""
 	case string(v) == "{}":
-		return "" // done, with nothing to say
-	case v.Kind() == '"':
+		return "" // completed, without details
+	case v[0] == '"':
 		return short(strings.ToValidUTF8(string(v), "\uFFFD"))
-	case v.Kind() != '{' && v.Kind() != '[', len(v) <= fewBytes:
+	case v[0] != '{' && v[0] != '[', len(v) <= fewBytes:
 		return short(string(v))
-	case v.Kind() == '[':
+	case v[0] == '[':
 		return count(v, "item")
 	}
 	var names []string
 	var list string
-	each(v, func(name string, value jsontext.Value) {
-		switch kind := value.Kind(); {
+	for member, value := range v.Members() {
+		name := strings.ToValidUTF8(string(member), "\uFFFD")
+		switch kind := value[0]; {
 		case kind == '[' && list == "" && len(value) > 2:
 			list = count(value, name)
 		case kind == '{' && (name == "serverInfo" || name == "agentInfo"):
@@ -52,48 +51,21 @@ func briefOf(result jsonrpc.Raw) string {
 				Name    text `json:"name"`
 				Version text `json:"version"`
 			}
-			decode(jsonrpc.Raw(value), &who)
+			decode(value, &who)
 			list = strings.TrimSpace(string(who.Name + " " + who.Version))
 		}
 		names = append(names, name)
-	})
+	}
 	if list != "" {
 		return short(list)
 	}
 	return short(strings.Join(names, ", "))
 }
 
-// each calls f for the members of an object.
-func each(object jsontext.Value, f func(name string, value jsontext.Value)) {
-	dec := jsontext.NewDecoder(bytes.NewReader(object), lenient)
-	if _, err := dec.ReadToken(); err != nil {
-		return
-	}
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return
-		}
-		text := name.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return
-		}
-		f(text, value)
-	}
-}
-
-// count is how many of what a list has: "1 tool", "3 tools".
-func count(list jsontext.Value, what string) string {
+// count returns the length of a list with a unit: "1 tool", "3 tools".
+func count(list jsonrpc.Raw, what string) string {
 	n := 0
-	dec := jsontext.NewDecoder(bytes.NewReader(list), lenient)
-	if _, err := dec.ReadToken(); err != nil {
-		return ""
-	}
-	for dec.PeekKind() != ']' {
-		if dec.SkipValue() != nil {
-			return ""
-		}
+	for range list.Elements() {
 		n++
 	}
 	switch {

@@ -1,9 +1,11 @@
-// Package lens sees protocols in what was captured: the Model Context Protocol, the two agent protocols that are called ACP, A2A and the
-// Language Server Protocol.
+// Package lens checks captured traffic against the rules of agent protocols: the Model Context
+// Protocol, the two agent protocols called ACP, A2A and the Language Server Protocol.
 //
-// [Judges] go into a capture.Recorder or capture.Open. They name what a message is about (the tool, the task, the session),
-// put notifications and questions under the call that they belong to, and hold messages against the rules of the revision
-// that was agreed on: its schema, its headers, its ids. A protocol is recognised by its own methods; what belongs to none is left as it is.
+// Pass [Judges] to a capture.Recorder or to capture.Open. They name the subject of a message (the
+// tool, the task, the session), assign notifications and server requests to the call that they
+// belong to, and check messages against the rules of the negotiated protocol version: its schema,
+// its headers, its IDs. A protocol is recognised by its own methods. Messages of other protocols
+// are not changed.
 package lens
 
 import (
@@ -17,21 +19,23 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Judges returns new judges for all protocols. They remember conversations, so each Recorder and each Log needs its own.
+// Judges returns new judges for all protocols. Because they store the state of conversations, each
+// Recorder and each Log needs its own.
 func Judges() []capture.Judge {
 	return []capture.Judge{MCP(), A2A(), Agents(), LSP(), Brief()}
 }
 
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// decode reads the members of text that v has fields for, as far as they fit.
+// decode decodes the members of text that v has fields for, as far as their types match.
 func decode(text jsonrpc.Raw, v any) {
 	if len(text) > 0 {
-		_ = json.Unmarshal(text, v, lenient) // what does not fit is told by the schema
+		_ = json.Unmarshal(text, v, lenient) // the schema check reports mismatches
 	}
 }
 
-// A text is a string, or "" where something else stands: a message with one wrong member is still looked at.
+// A text is a string, or "" for a value of another type, so that a message with one invalid member
+// is still examined.
 type text string
 
 func (t *text) UnmarshalJSON(b []byte) error {
@@ -45,7 +49,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// A number is a number, or 0 where something else stands.
+// A number is a number, or 0 for a value of another type.
 type number float64
 
 func (n *number) UnmarshalJSON(b []byte) error {
@@ -54,7 +58,7 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// A talk is where a protocol keeps what it knows of a conversation.
+// A talk identifies a conversation.
 type talk struct {
 	conn    int64
 	session string
@@ -62,10 +66,11 @@ type talk struct {
 
 func talkOf(r *capture.Row) talk { return talk{r.Conn, r.Session} }
 
-// maxTalks bounds the conversations that a judge remembers. Past it, it forgets all and learns anew.
+// maxTalks is the maximum number of conversations that a judge stores. Beyond it, the judge drops
+// all of them and starts again.
 const maxTalks = 10_000
 
-// table is a map that is bounded.
+// A table is a bounded map.
 type table[V any] map[talk]V
 
 func (t table[V]) set(k talk, v V) {
@@ -75,7 +80,7 @@ func (t table[V]) set(k talk, v V) {
 	t[k] = v
 }
 
-// drop forgets a connection.
+// drop deletes a connection.
 func (t table[V]) drop(conn int64) {
 	for k := range t {
 		if k.conn == conn {
@@ -93,7 +98,7 @@ func firstOf(words ...text) string {
 	return ""
 }
 
-// short is text for a row.
+// short returns text on one line for a row.
 func short[T ~string](s T) string {
 	text := strings.Join(strings.Fields(string(s)), " ")
 	if r := []rune(text); len(r) > 120 {
@@ -102,7 +107,7 @@ func short[T ~string](s T) string {
 	return text
 }
 
-// traceOf is the trace id of a traceparent (W3C Trace Context, section 3.2).
+// traceOf returns the trace ID of a traceparent (W3C Trace Context, section 3.2).
 func traceOf(parent text) string {
 	if parts := strings.Split(string(parent), "-"); len(parts) >= 4 && len(parts[1]) == 32 {
 		return parts[1]

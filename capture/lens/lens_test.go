@@ -19,7 +19,8 @@ const (
 	modern      = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"h","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 )
 
-// story makes a session of lines: "> message", "< message", "POST Name: value, Name: value", "end".
+// story makes a session from lines: "> message", "< message", "POST Name: value, Name: value",
+// "end".
 func story(lines []string) string {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, `{"parley":"session","version":1}`)
@@ -53,7 +54,7 @@ func TestJudges(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lines []string
-		want  string // of each row with something to say: ref, name, version, parent, state of a call, findings
+		want  string // each row with details: ref, name, version, parent, state of a call, findings
 	}{
 		{"schema of the agreed revision", []string{initialize, initialized,
 			`> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}`,
@@ -68,25 +69,25 @@ func TestJudges(t *testing.T) {
 			`> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`,
 			`< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`}, `
 			3 mcp-id-null: an id must not be null in MCP
-			4 mcp-id-used: id 0 was that of #1 in this session
-			8 late: #6 was cancelled before this answer`},
+			4 mcp-id-used: id 0 was already used by #1 in this session
+			8 late: #6 was cancelled before this response`},
 		{"progress that does not grow, or belongs to nothing", []string{initialize, initialized,
 			`> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"progressToken":7}}}`,
 			`< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":2}}`,
 			`< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":2}}`,
 			`< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"7","progress":1}}`}, `
 			5 mcp-progress: progress must grow with each notification
-			6 mcp-progress: progress about no request that is open`},
+			6 mcp-progress: progress for a request that is not open`},
 		{"a batch where there are none", []string{initialize, initialized, `> [{"jsonrpc":"2.0","id":5,"method":"ping"}]`}, `
-			3.1 mcp-batch: revision 2025-11-25 has no batches`},
+			3.1 mcp-batch: version 2025-11-25 has no batches`},
 		{"headers that say something else", []string{
 			`POST Mcp-Protocol-Version: 2026-07-28, Mcp-Method: tools/call, Mcp-Name: other`,
 			`> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book",` + modern + `}}`,
 			`end`,
 			`POST Mcp-Protocol-Version: 2025-11-25`,
 			`> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modern + `}}`}, `
-			2 mcp-header: Mcp-Name says other, the body book; unanswered: the exchange ended without an answer
-			5 mcp-header: MCP-Protocol-Version says 2025-11-25, the conversation is in 2026-07-28; mcp-header: Mcp-Method is missing`},
+			2 mcp-header: Mcp-Name is other, but the body has book; unanswered: the exchange ended without a response
+			5 mcp-header: MCP-Protocol-Version is 2025-11-25, but the session uses 2026-07-28; mcp-header: Mcp-Method is missing`},
 		{"A2A answers many times", []string{
 			`POST A2A-Version: 1.0`,
 			`> {"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}}`,
@@ -99,9 +100,16 @@ func TestJudges(t *testing.T) {
 			`> {"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"x"}]}}`,
 			`< {"jsonrpc":"2.0","id":1,"result":{"stopReason":"bored"}}`,
 			`> {"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":7,"mcpServers":[]}}`}, `
-			4 schema: result.stopReason is not end_turn
+			4 schema: result.stopReason is "bored"; end_turn, max_tokens, max_turn_requests, refusal or cancelled expected
 			5 schema: params.cwd is integer, not string`,
 		},
+		{"an answer with a number to an elicitation, which the published schema forbids by mistake", []string{initialize, initialized,
+			`< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"number":{"type":"number","default":3.14}}}}}`,
+			`> {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"number":3.14,"whole":3,"yes":true,"text":"x"}}}`}, ``},
+		{"an answer that no branch takes", []string{initialize, initialized,
+			`< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}`,
+			`> {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"a":{"b":1}}}}`}, `
+			4 schema: result.content.a is object; string[], string, number or boolean expected`},
 		{"JSON-RPC without any of them", []string{
 			`> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"anything":1}}`, `< {"jsonrpc":"2.0","id":0,"result":1}`,
 			`> {"jsonrpc":"2.0","id":1,"method":"tasks/get","params":[7]}`}, ``},
@@ -129,7 +137,7 @@ func TestJudges(t *testing.T) {
 	}
 }
 
-// What a call is about, and what belongs under it.
+// TestNamesAndTies checks the subject of a call, and which messages belong to it.
 func TestNamesAndTies(t *testing.T) {
 	log, err := capture.Read(strings.NewReader(story([]string{initialize, initialized,
 		`> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book","_meta":{"progressToken":"a"}}}`,
@@ -152,7 +160,7 @@ func TestNamesAndTies(t *testing.T) {
 	}
 }
 
-// What came, in a few words.
+// TestBriefs checks the short summaries of results.
 func TestBriefs(t *testing.T) {
 	for _, c := range []struct{ result, want string }{
 		{`19`, "19"},
@@ -166,7 +174,7 @@ func TestBriefs(t *testing.T) {
 		{`{"next":"` + strings.Repeat("x", 60) + `","classes":[{},{}]}`, "2 classes"},
 		{`{"first":"` + strings.Repeat("x", 60) + `","second":[]}`, "first, second"},
 		{`{"capabilities":{"hoverProvider":true,"more":[1,2,3,4,5,6,7]},"serverInfo":{"name":"gopls","version":"v0.20"}}`, "gopls v0.20"},
-		{`[` + strings.Repeat(`1,`, 40_000) + `1]`, ""}, // too long to be looked at
+		{`[` + strings.Repeat(`1,`, 40_000) + `1]`, ""}, // too long to be examined
 	} {
 		log, err := capture.Read(strings.NewReader(story([]string{`> {"jsonrpc":"2.0","id":1,"method":"x"}`, `< {"jsonrpc":"2.0","id":1,"result":` + c.result + `}`})), lens.Judges()...)
 		if err != nil {
@@ -192,7 +200,7 @@ func TestBriefs(t *testing.T) {
 	}
 }
 
-// Updates of an editor's agent show what was said.
+// TestUpdatesInWords checks that updates from an editor's agent show their text.
 func TestUpdatesInWords(t *testing.T) {
 	update := func(u string) string {
 		return `< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":` + u + `}}`

@@ -13,15 +13,15 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// mcpOnly are the methods by which a conversation is recognised as MCP's.
+// mcpOnly are the methods that identify a conversation as MCP.
 var mcpOnly = []string{
 	mcp.MethodDiscover, mcp.MethodToolsList, mcp.MethodToolsCall, mcp.MethodResourcesList, mcp.MethodResourcesRead, mcp.MethodPromptsList,
 	mcp.MethodPromptsGet, mcp.MethodListen, mcp.NotifyInitialized,
 }
 
-// An mcpTalk is what is known of one conversation.
+// An mcpTalk is the state of one conversation.
 type mcpTalk struct {
-	version  mcp.Version // 0 while it is not agreed on
+	version  mcp.Version // 0 until it is negotiated
 	ids      map[idKey]capture.Ref
 	progress map[string]float64
 }
@@ -31,20 +31,20 @@ type idKey struct {
 	id  string
 }
 
-// maxIDs bounds the ids that are remembered of one conversation.
+// maxIDs is the maximum number of IDs that are stored for one conversation.
 const maxIDs = 20_000
 
 type mcpJudge struct {
 	talks table[*mcpTalk]
 }
 
-// MCP judges by the Model Context Protocol, in all its revisions.
+// MCP returns a Judge for the Model Context Protocol, in all its protocol versions.
 func MCP() capture.Judge {
 	j := &mcpJudge{talks: table[*mcpTalk]{}}
 	return j.look
 }
 
-// mcpParams is what is looked at in params of any method.
+// mcpParams are the members that are examined in the params of any method.
 type mcpParams struct {
 	Name            text           `json:"name"`
 	URI             text           `json:"uri"`
@@ -77,7 +77,7 @@ func (j *mcpJudge) look(l *capture.Look) {
 	}
 	t := j.talks[talkOf(l.Row)]
 	if t == nil && l.Row.Session != "" {
-		t = j.talks[talk{conn: l.Row.Conn}] // what was known before the session had its name
+		t = j.talks[talk{conn: l.Row.Conn}] // the state from before the session had an ID
 	}
 	if !m.Request {
 		j.response(l, t)
@@ -85,7 +85,7 @@ func (j *mcpJudge) look(l *capture.Look) {
 	}
 	var p mcpParams
 	if t == nil && !mayBegin(m) {
-		return // the most common case, and decoding costs
+		return // the most common case; avoids decoding
 	}
 	decode(m.Params, &p)
 	if t == nil {
@@ -97,7 +97,7 @@ func (j *mcpJudge) look(l *capture.Look) {
 	}
 	version := t.version
 	if v := mcp.ParseVersion(string(p.Meta.Version)); v != 0 {
-		version = v // stateless: each request says it
+		version = v // stateless: each request contains it
 	}
 	if version != 0 {
 		l.Row.Version = version.String()
@@ -108,7 +108,7 @@ func (j *mcpJudge) look(l *capture.Look) {
 	}
 	j.ids(l, t, version)
 	if l.Row.Ref.Member > 0 && version != 0 && !version.HasBatches() {
-		l.Broken("mcp-batch", fmt.Sprintf("revision %s has no batches", version))
+		l.Broken("mcp-batch", fmt.Sprintf("version %s has no batches", version))
 	}
 	if l.Request != nil && l.Row.Dir == capture.Out {
 		j.headers(l, version, &p)
@@ -118,19 +118,21 @@ func (j *mcpJudge) look(l *capture.Look) {
 	}
 }
 
-// mayBegin reports whether recognises could say yes.
+// mayBegin reports whether recognises might return true.
 func mayBegin(m *jsonrpc.Message) bool {
 	return m.Method == mcp.MethodInitialize || slices.Contains(mcpOnly, m.Method) ||
-		bytes.Contains(m.Params, []byte("io.modelcontextprotocol/")) || bytes.IndexByte(m.Params, '\\') >= 0 // escapes may spell it
+		// The member may be spelled with escapes.
+		bytes.Contains(m.Params, []byte("io.modelcontextprotocol/")) || bytes.IndexByte(m.Params, '\\') >= 0
 }
 
-// recognises reports whether a message begins a conversation of MCP.
+// recognises reports whether a message starts an MCP conversation.
 func (j *mcpJudge) recognises(method string, p *mcpParams) bool {
 	if p.Meta.Version != "" {
 		return true
 	}
 	if method == mcp.MethodInitialize {
-		return p.ProtocolVersion != "" && p.ClientInfo.Name != "" // the language servers' has neither
+		// The initialize request of language servers has neither.
+		return p.ProtocolVersion != "" && p.ClientInfo.Name != ""
 	}
 	for _, m := range mcpOnly {
 		if m == method {
@@ -140,7 +142,7 @@ func (j *mcpJudge) recognises(method string, p *mcpParams) bool {
 	return false
 }
 
-// describe says what the message is about and where it belongs.
+// describe sets the subject of the message and the call it belongs to.
 func (j *mcpJudge) describe(l *capture.Look, t *mcpTalk, p *mcpParams) {
 	l.Row.Name = firstOf(p.Name, p.URI, p.TaskID)
 	if trace := traceOf(p.Meta.Trace); trace != "" {
@@ -157,7 +159,7 @@ func (j *mcpJudge) describe(l *capture.Look, t *mcpTalk, p *mcpParams) {
 		l.Row.Progress, l.Row.Total, l.Row.Brief = float64(p.Progress), float64(p.Total), short(p.Message)
 		token := string(p.ProgressToken)
 		if !l.Tie(token) {
-			l.Doubt("mcp-progress", "progress about no request that is open")
+			l.Doubt("mcp-progress", "progress for a request that is not open")
 			return
 		}
 		if before, known := t.progress[token]; known && float64(p.Progress) <= before {
@@ -174,7 +176,8 @@ func (j *mcpJudge) describe(l *capture.Look, t *mcpTalk, p *mcpParams) {
 	}
 }
 
-// ids: a request's must be new in its session, and not null (MCP 2025-11-25, Base Protocol, Requests).
+// ids checks the ID of a request: it must be new in its session, and not null (MCP 2025-11-25, Base
+// Protocol, Requests).
 func (j *mcpJudge) ids(l *capture.Look, t *mcpTalk, version mcp.Version) {
 	if l.Row.Kind != capture.RowRequest {
 		return
@@ -184,17 +187,18 @@ func (j *mcpJudge) ids(l *capture.Look, t *mcpTalk, version mcp.Version) {
 		return
 	}
 	if l.Request != nil && l.Row.Session == "" || version != 0 && version.Modern() {
-		return // no session: each request is by itself
+		return // without a session, each request is independent
 	}
 	k := idKey{l.Row.Dir, l.Row.ID}
 	if before, used := t.ids[k]; used {
-		l.Broken("mcp-id-used", fmt.Sprintf("id %s was that of #%s in this session", short(l.Row.ID), before))
+		l.Broken("mcp-id-used", fmt.Sprintf("id %s was already used by #%s in this session", short(l.Row.ID), before))
 	} else if len(t.ids) < maxIDs {
 		t.ids[k] = l.Row.Ref
 	}
 }
 
-// headers must say what the body says (MCP 2026-07-28, Transports, Standard Headers; before that, only the version).
+// headers checks that the headers match the body (MCP 2026-07-28, Transports, Standard Headers;
+// before that, only the version).
 func (j *mcpJudge) headers(l *capture.Look, version mcp.Version, p *mcpParams) {
 	if version == 0 || l.HTTPMethod != "POST" {
 		return
@@ -202,7 +206,7 @@ func (j *mcpJudge) headers(l *capture.Look, version mcp.Version, p *mcpParams) {
 	if got := l.Request.Get(mcp.HeaderProtocolVersion); version.HasVersionHeader() && got != version.String() && l.Row.Method != mcp.MethodInitialize {
 		switch {
 		case got != "":
-			l.Broken("mcp-header", fmt.Sprintf("MCP-Protocol-Version says %s, the conversation is in %s", short(got), version))
+			l.Broken("mcp-header", fmt.Sprintf("MCP-Protocol-Version is %s, but the session uses %s", short(got), version))
 		case version.Modern():
 			l.Broken("mcp-header", "MCP-Protocol-Version is missing")
 		default:
@@ -246,11 +250,11 @@ func (j *mcpJudge) response(l *capture.Look, t *mcpTalk) {
 	case l.Call.Method == mcp.MethodInitialize:
 		if v := mcp.ParseVersion(string(r.ProtocolVersion)); v != 0 {
 			t.version, version = v, v
-			if l.Row.Session != "" { // the answer named it
+			if l.Row.Session != "" { // the response named it
 				j.talks.set(talkOf(l.Row), &mcpTalk{version: v, ids: map[idKey]capture.Ref{{l.Call.Dir, l.Call.ID}: l.Call.Ref}, progress: map[string]float64{}})
 			}
 		} else {
-			l.Broken("mcp-version", "the server answers with a revision that nobody knows: "+short(r.ProtocolVersion))
+			l.Broken("mcp-version", "the server responds with an unknown protocol version: "+short(r.ProtocolVersion))
 		}
 		l.Row.Brief = strings.TrimSpace(short(r.ServerInfo.Name) + " " + short(r.ProtocolVersion))
 	case r.IsError:
@@ -262,7 +266,7 @@ func (j *mcpJudge) response(l *capture.Look, t *mcpTalk) {
 		l.Row.Brief = short(firstOf(r.Content[0].Text, r.Content[0].Type))
 	case len(r.Contents) > 0:
 		l.Row.Brief = short(r.Contents[0].Text)
-	case r.Action != "": // what a person said to an elicitation
+	case r.Action != "": // a person's response to an elicitation
 		l.Row.Brief = short(r.Action)
 	}
 	if version != 0 {
@@ -271,7 +275,7 @@ func (j *mcpJudge) response(l *capture.Look, t *mcpTalk) {
 	}
 }
 
-// header holds a header against what the body says.
+// header compares a header with the value in the body.
 func header(l *capture.Look, name, want string) {
 	values := l.Request.Values(name)
 	if len(values) == 0 {
@@ -280,6 +284,6 @@ func header(l *capture.Look, name, want string) {
 	}
 	got, err := mcp.DecodeHeader(values[0])
 	if err != nil || len(values) > 1 || got != want {
-		l.Broken("mcp-header", fmt.Sprintf("%s says %s, the body %s", name, short(values[0]), short(want)))
+		l.Broken("mcp-header", fmt.Sprintf("%s is %s, but the body has %s", name, short(values[0]), short(want)))
 	}
 }

@@ -3,70 +3,180 @@ package lens
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"embed"
-	"fmt"
+	"errors"
 	"io"
-	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/jsonrpc/schema"
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// The schemas of the protocols, cut down to what is checked: see schema_test.go, which makes these files of the vendored ones.
+// The schemas of the protocols, reduced to the checked keywords. schema_test.go makes these files
+// from the vendored ones.
 //
 //go:embed schema/*.json.gz
 var schemaFiles embed.FS
 
-// A schemas is one protocol in one revision.
-type schemas struct {
+// A protocol is the content of one file: the messages of one protocol in one version.
+type protocol struct {
 	Methods map[string]*methodSchema `json:"methods"`
-	Defs    map[string]*schema       `json:"defs"`
+	Defs    map[string]*part         `json:"defs"`
 }
 
 type methodSchema struct {
-	Params *schema   `json:"params,omitempty"`
-	Result []*schema `json:"result,omitempty"` // any of them
+	Params *part   `json:"params,omitempty"`
+	Result []*part `json:"result,omitempty"` // one of them must match
 }
 
-// A schema is the part of JSON Schema that the protocols use. Members that it does not name are allowed: receivers ignore what they do
-// not know.
-type schema struct {
-	Ref        string             `json:"$ref,omitempty"` // a name in Defs
-	Type       any                `json:"type,omitempty"` // a string or a list of them
-	Required   []string           `json:"required,omitempty"`
-	Properties map[string]*schema `json:"properties,omitempty"`
-	Items      *schema            `json:"items,omitempty"`
-	Values     *schema            `json:"additionalProperties,omitempty"`
-	AnyOf      []*schema          `json:"anyOf,omitempty"`
-	OneOf      []*schema          `json:"oneOf,omitempty"`
-	AllOf      []*schema          `json:"allOf,omitempty"`
-	Const      any                `json:"const,omitempty"`
-	Enum       []any              `json:"enum,omitempty"`
+// A part is the subset of JSON Schema that the protocols use. Members without a schema are allowed,
+// because receivers ignore unknown members.
+type part struct {
+	Ref        string           `json:"$ref,omitempty"` // a name in Defs
+	Type       any              `json:"type,omitempty"` // a string or a list of strings
+	Required   []string         `json:"required,omitempty"`
+	Properties map[string]*part `json:"properties,omitempty"`
+	Items      *part            `json:"items,omitempty"`
+	Values     *part            `json:"additionalProperties,omitempty"`
+	AnyOf      []*part          `json:"anyOf,omitempty"`
+	OneOf      []*part          `json:"oneOf,omitempty"`
+	AllOf      []*part          `json:"allOf,omitempty"`
+	Const      any              `json:"const,omitempty"`
+	Enum       []any            `json:"enum,omitempty"`
+}
+
+// each calls f for a part and all parts in it.
+func (w *part) each(f func(*part)) {
+	if w == nil {
+		return
+	}
+	f(w)
+	for _, x := range w.Properties {
+		x.each(f)
+	}
+	w.Items.each(f)
+	w.Values.each(f)
+	for _, list := range [][]*part{w.AnyOf, w.OneOf, w.AllOf} {
+		for _, x := range list {
+			x.each(f)
+		}
+	}
+}
+
+// schemas holds the compiled schemas of one protocol in one version, by method.
+type schemas struct {
+	params map[string]*schema.Schema
+	result map[string][]*schema.Schema
 }
 
 var loaded sync.Map // by file: func() *schemas
 
-// load reads a file once, when it is first needed.
+// load reads a file once, on first use.
 func load(name string) *schemas {
 	once, _ := loaded.LoadOrStore(name, sync.OnceValue(func() *schemas {
 		text, err := readSchema(name)
-		s := new(schemas)
+		p := new(protocol)
 		if err == nil {
-			err = json.Unmarshal(text, s)
+			err = json.Unmarshal(text, p)
+		}
+		var s *schemas
+		if err == nil {
+			if strings.HasPrefix(name, "mcp-") {
+				p.correctMCP()
+			}
+			s, err = p.compile()
 		}
 		if err != nil {
-			panic("lens: " + name + ": " + err.Error()) // it is part of the program
+			panic("lens: " + name + ": " + err.Error()) // the file is embedded in the program
 		}
 		return s
 	}))
 	return once.(func() *schemas)()
 }
+
+// correctMCP fixes an error in MCP's published schemas since 2025-06-18: where schema.ts has
+// string | number | boolean, such as for the answer to an elicitation, schema.json has "integer"
+// instead of "number". A NumberSchema accepts any number (MCP 2025-11-25, Elicitation, Requested
+// Schema).
+func (p *protocol) correctMCP() {
+	for _, w := range p.Defs {
+		w.each(func(w *part) {
+			list, ok := w.Type.([]any)
+			if ok && len(list) == 3 && slices.Contains(list, any("string")) && slices.Contains(list, any("integer")) && slices.Contains(list, any("boolean")) {
+				w.Type = []any{"string", "number", "boolean"}
+			}
+		})
+	}
+	if w := p.Defs["JSONValue"]; w != nil { // null is a valid JSON value
+		w.AnyOf = append(w.AnyOf, &part{Type: "null"})
+	}
+}
+
+// compile makes one document of all parts and compiles it.
+func (p *protocol) compile() (*schemas, error) {
+	all := map[string]*part{}
+	for name, w := range p.Defs {
+		all["type "+name] = w
+	}
+	for method, m := range p.Methods {
+		if m.Params != nil {
+			all["params "+method] = m.Params
+		}
+		for i, r := range m.Result {
+			all["result "+strconv.Itoa(i)+" "+method] = r
+		}
+	}
+	for _, w := range all {
+		w.each(func(w *part) {
+			if w.Ref != "" && p.Defs[w.Ref] == nil {
+				w.Ref = ""
+			} else if w.Ref != "" {
+				w.Ref = "#" + inDefs("type "+w.Ref)
+			}
+			// It is not checked that only one matches, because the schemas are not that exact.
+			if w.AnyOf == nil {
+				w.AnyOf = w.OneOf
+			} else if w.OneOf != nil {
+				w.AllOf = append(w.AllOf, &part{AnyOf: w.OneOf})
+			}
+			w.OneOf = nil
+		})
+	}
+	text, err := json.Marshal(map[string]any{"$defs": all})
+	if err != nil {
+		return nil, err
+	}
+	whole, err := schema.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	at := func(name string) *schema.Schema {
+		found, _ := whole.At(inDefs(name))
+		return found
+	}
+	s := &schemas{params: map[string]*schema.Schema{}, result: map[string][]*schema.Schema{}}
+	for method, m := range p.Methods {
+		if m.Params != nil {
+			s.params[method] = at("params " + method)
+		}
+		for i := range m.Result {
+			s.result[method] = append(s.result[method], at("result "+strconv.Itoa(i)+" "+method))
+		}
+	}
+	return s, nil
+}
+
+// inDefs returns the JSON pointer of a part in the document that compile makes.
+func inDefs(name string) string { return string(jsontext.Pointer("/$defs").AppendToken(name)) }
 
 func readSchema(name string) ([]byte, error) {
 	packed, err := schemaFiles.ReadFile("schema/" + name + ".json.gz")
@@ -82,32 +192,31 @@ func readSchema(name string) ([]byte, error) {
 
 func mcpSchema(v mcp.Version) *schemas { return load("mcp-" + v.String()) }
 
-// checkParams holds the params of a known method against its schema.
+// checkParams checks the params of a known method against its schema.
 func checkParams(l *capture.Look, s *schemas, method string) {
-	m := s.Methods[method]
-	if m == nil || m.Params == nil {
+	want := s.params[method]
+	if want == nil {
 		return
 	}
 	if l.Message.Params == nil {
-		if len(s.resolve(m.Params).Required) > 0 {
+		if mismatch(jsonrpc.Raw(`{}`), want, "params") != "" {
 			l.Broken("schema", method+" needs params")
 		}
 		return
 	}
-	if problem := s.check(l.Message.Params, m.Params, "params"); problem != "" {
+	if problem := mismatch(l.Message.Params, want, "params"); problem != "" {
 		l.Broken("schema", problem)
 	}
 }
 
-// checkResult holds a result against the schema of its method.
+// checkResult checks a result against the schema of its method.
 func checkResult(l *capture.Look, s *schemas, method string) {
-	m := s.Methods[method]
-	if m == nil || len(m.Result) == 0 || l.Message.Result == nil {
+	if l.Message.Result == nil {
 		return
 	}
 	first := ""
-	for _, r := range m.Result {
-		problem := s.check(l.Message.Result, r, "result")
+	for _, r := range s.result[method] {
+		problem := mismatch(l.Message.Result, r, "result")
 		if problem == "" {
 			return
 		}
@@ -115,160 +224,46 @@ func checkResult(l *capture.Look, s *schemas, method string) {
 			first = problem
 		}
 	}
-	l.Broken("schema", first)
-}
-
-// check returns the first thing that is wrong with text, "" for nothing.
-func (s *schemas) check(text jsonrpc.Raw, want *schema, at string) string {
-	var v any
-	if err := json.Unmarshal(text, &v, lenient); err != nil {
-		return at + " is no JSON"
+	if first != "" {
+		l.Broken("schema", first)
 	}
-	return s.value(v, want, at, 0)
 }
 
-// maxDepth bounds references that lead to themselves without going deeper into the value.
-const maxDepth = 200
-
-func (s *schemas) resolve(w *schema) *schema {
-	for i := 0; w.Ref != "" && i < maxDepth; i++ {
-		next := s.Defs[w.Ref]
-		if next == nil {
-			return &schema{}
-		}
-		w = next
-	}
-	return w
-}
-
-func (s *schemas) value(v any, w *schema, at string, depth int) string {
-	if depth > maxDepth {
+// mismatch returns the first mismatch in text, or "". A value that is too expensive to validate
+// matches.
+func mismatch(text jsonrpc.Raw, want *schema.Schema, at string) string {
+	err := want.Validate(context.Background(), text)
+	invalid, ok := errors.AsType[*schema.InvalidError](err)
+	if !ok {
 		return ""
 	}
-	w = s.resolve(w)
-	if w.Type != nil && !hasType(v, w.Type) {
-		return fmt.Sprintf("%s is %s, not %s", at, typeOf(v), typeNames(w.Type))
+	p := invalid.Problems[0]
+	at += dotted(p.Pointer)
+	switch {
+	case p.Keyword == "required":
+		return at + " is missing"
+	case p.Keyword == "type":
+		return at + " is " + p.Got + ", not " + strings.Join(p.Want, " or ")
+	case p.Keyword == "enum" && len(p.Want) == 1:
+		return at + " is not " + p.Want[0]
+	case p.Keyword == "enum":
+		return at + " is " + short(p.Got) + ", not one of " + strings.Join(p.Want, ", ")
+	case p.Keyword == "anyOf" && len(p.Want) > 1:
+		last := len(p.Want) - 1
+		return at + " is " + short(p.Got) + "; " + strings.Join(p.Want[:last], ", ") + " or " + p.Want[last] + " expected"
 	}
-	if w.Const != nil && v != w.Const {
-		return fmt.Sprintf("%s is not %v", at, w.Const)
-	}
-	if len(w.Enum) > 0 && !contains(w.Enum, v) {
-		return fmt.Sprintf("%s is %v, none of %v", at, short(fmt.Sprint(v)), w.Enum)
-	}
-	for _, all := range w.AllOf {
-		if problem := s.value(v, all, at, depth+1); problem != "" {
-			return problem
-		}
-	}
-	for _, list := range [][]*schema{w.AnyOf, w.OneOf} { // that only one fits is not checked: the schemas are not that exact
-		if problem := s.fits(v, list, at, depth); problem != "" {
-			return problem
-		}
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		return s.object(v, w, at, depth)
-	case []any:
-		for i, e := range v {
-			if w.Items == nil {
-				break
-			}
-			if problem := s.value(e, w.Items, at+"["+strconv.Itoa(i)+"]", depth+1); problem != "" {
-				return problem
-			}
-		}
-	}
-	return ""
+	return at + " " + p.Reason
 }
 
-func (s *schemas) object(v map[string]any, w *schema, at string, depth int) string {
-	for _, name := range w.Required {
-		if _, there := v[name]; !there {
-			return at + "." + name + " is missing"
-		}
-	}
-	for name, e := range v {
-		want := w.Properties[name]
-		if want == nil {
-			want = w.Values
-		}
-		if want == nil {
+// dotted converts a JSON pointer to the notation of the findings: .content[0].text
+func dotted(pointer string) string {
+	var b strings.Builder
+	for name := range jsontext.Pointer(pointer).Tokens() {
+		if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+			b.WriteString("[" + name + "]")
 			continue
 		}
-		if problem := s.value(e, want, at+"."+name, depth+1); problem != "" {
-			return problem
-		}
+		b.WriteString("." + name)
 	}
-	return ""
-}
-
-// fits returns what is wrong with v if none of list takes it: what the one says that came furthest.
-func (s *schemas) fits(v any, list []*schema, at string, depth int) string {
-	best := ""
-	for _, w := range list {
-		problem := s.value(v, w, at, depth+1)
-		if problem == "" {
-			return ""
-		}
-		where, _, _ := strings.Cut(problem, " ")
-		before, _, _ := strings.Cut(best, " ")
-		if best == "" || len(where) > len(before) {
-			best = problem
-		}
-	}
-	return best
-}
-
-func contains(list []any, v any) bool {
-	for _, e := range list {
-		if e == v {
-			return true
-		}
-	}
-	return false
-}
-
-func hasType(v, want any) bool {
-	switch want := want.(type) {
-	case string:
-		got := typeOf(v)
-		return got == want || want == "number" && got == "integer"
-	case []any:
-		for _, w := range want {
-			if hasType(v, w) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func typeOf(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case float64:
-		if v == math.Trunc(v) {
-			return "integer"
-		}
-		return "number"
-	case []any:
-		return "array"
-	}
-	return "object"
-}
-
-func typeNames(want any) string {
-	if list, ok := want.([]any); ok {
-		words := make([]string, len(list))
-		for i, w := range list {
-			words[i] = fmt.Sprint(w)
-		}
-		return strings.Join(words, " or ")
-	}
-	return fmt.Sprint(want)
+	return b.String()
 }

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "make the schemas again of the vendored 
 
 type object = map[string]any
 
-// vendored is where the schemas come from; their folders tell origin and checksum.
+// vendored are the sources of the schemas. Their folders contain origin and checksum.
 var vendored = map[string]struct {
 	file    string
 	methods func(defs object) map[string]*methodSchema
@@ -30,9 +30,9 @@ var vendored = map[string]struct {
 	"acp-1":          {"../../editor/testdata/schema/v1.json", acpMethods},
 }
 
-func ref(name string) *schema { return &schema{Ref: name} }
+func ref(name string) *part { return &part{Ref: name} }
 
-// methodOf is the constant of the member "method" of a definition.
+// methodOf returns the constant of the member "method" of a definition.
 func methodOf(def any) (string, object) {
 	d, _ := def.(object)
 	properties, _ := d["properties"].(object)
@@ -80,7 +80,7 @@ func a2aMethods03(defs object) map[string]*methodSchema {
 			base = "SendStreamingMessage"
 		}
 		if success, ok := defs[base+"SuccessResponse"].(object); ok {
-			m.Result = []*schema{convert(success["properties"].(object)["result"])}
+			m.Result = []*part{convert(success["properties"].(object)["result"])}
 		}
 		out[method] = m
 	}
@@ -89,13 +89,13 @@ func a2aMethods03(defs object) map[string]*methodSchema {
 
 func a2aMethods(object) map[string]*methodSchema {
 	return map[string]*methodSchema{
-		"SendMessage":          {ref("SendMessageRequest"), []*schema{ref("SendMessageResponse")}},
-		"SendStreamingMessage": {ref("SendMessageRequest"), []*schema{ref("StreamResponse")}},
-		"GetTask":              {ref("GetTaskRequest"), []*schema{ref("Task")}},
-		"ListTasks":            {ref("ListTasksRequest"), []*schema{ref("ListTasksResponse")}},
-		"CancelTask":           {ref("CancelTaskRequest"), []*schema{ref("Task")}},
-		"SubscribeToTask":      {ref("SubscribeToTaskRequest"), []*schema{ref("StreamResponse")}},
-		"GetExtendedAgentCard": {ref("GetExtendedAgentCardRequest"), []*schema{ref("AgentCard")}},
+		"SendMessage":          {ref("SendMessageRequest"), []*part{ref("SendMessageResponse")}},
+		"SendStreamingMessage": {ref("SendMessageRequest"), []*part{ref("StreamResponse")}},
+		"GetTask":              {ref("GetTaskRequest"), []*part{ref("Task")}},
+		"ListTasks":            {ref("ListTasksRequest"), []*part{ref("ListTasksResponse")}},
+		"CancelTask":           {ref("CancelTaskRequest"), []*part{ref("Task")}},
+		"SubscribeToTask":      {ref("SubscribeToTaskRequest"), []*part{ref("StreamResponse")}},
+		"GetExtendedAgentCard": {ref("GetExtendedAgentCardRequest"), []*part{ref("AgentCard")}},
 	}
 }
 
@@ -112,7 +112,7 @@ func acpMethods(defs object) map[string]*methodSchema {
 			out[method] = m
 		}
 		if strings.HasSuffix(name, "Response") {
-			m.Result = []*schema{ref(name)}
+			m.Result = []*part{ref(name)}
 		} else {
 			m.Params = ref(name)
 		}
@@ -120,13 +120,13 @@ func acpMethods(defs object) map[string]*methodSchema {
 	return out
 }
 
-// convert keeps of a schema what is checked.
-func convert(v any) *schema {
+// convert reduces a schema to the checked keywords.
+func convert(v any) *part {
 	d, ok := v.(object)
 	if !ok {
-		return &schema{}
+		return &part{}
 	}
-	s := &schema{Type: d["type"], Const: d["const"]}
+	s := &part{Type: d["type"], Const: d["const"]}
 	if r, ok := d["$ref"].(string); ok {
 		s.Ref = defName(r)
 	}
@@ -137,7 +137,7 @@ func convert(v any) *schema {
 		}
 	}
 	if properties, ok := d["properties"].(object); ok {
-		s.Properties = map[string]*schema{}
+		s.Properties = map[string]*part{}
 		for name, p := range properties {
 			s.Properties[name] = convert(p)
 		}
@@ -148,7 +148,7 @@ func convert(v any) *schema {
 	if values, ok := d["additionalProperties"].(object); ok && len(values) > 0 {
 		s.Values = convert(values)
 	}
-	for name, to := range map[string]*[]*schema{"anyOf": &s.AnyOf, "oneOf": &s.OneOf, "allOf": &s.AllOf} {
+	for name, to := range map[string]*[]*part{"anyOf": &s.AnyOf, "oneOf": &s.OneOf, "allOf": &s.AllOf} {
 		list, _ := d[name].([]any)
 		for _, e := range list {
 			*to = append(*to, convert(e))
@@ -157,7 +157,8 @@ func convert(v any) *schema {
 	return s
 }
 
-// defName is the name of a definition in a reference: "#/$defs/Tool", "lf.a2a.v1.Task.jsonschema.json".
+// defName returns the definition's name in a reference: "#/$defs/Tool",
+// "lf.a2a.v1.Task.jsonschema.json".
 func defName(ref string) string {
 	if strings.HasPrefix(ref, "#") {
 		return strings.ReplaceAll(path.Base(ref), " ", "")
@@ -180,14 +181,14 @@ func TestSchemasAreThoseOfTheProtocols(t *testing.T) {
 		if !ok {
 			defs = whole["definitions"].(object)
 		}
-		s := schemas{Methods: from.methods(defs), Defs: map[string]*schema{}}
+		s := protocol{Methods: from.methods(defs), Defs: map[string]*part{}}
 		for key, def := range defs {
 			s.Defs[strings.ReplaceAll(key, " ", "")] = convert(def)
 		}
 		if len(s.Methods) < 5 {
 			t.Errorf("%s: only %d methods were found", name, len(s.Methods))
 		}
-		want, err := json.Marshal(s) // maps are in order
+		want, err := json.Marshal(s) // maps are sorted
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,6 +209,42 @@ func TestSchemasAreThoseOfTheProtocols(t *testing.T) {
 		got, err := readSchema(name)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is not what %s says (%v); run: go test ./capture/lens -update", name, from.file, err)
+		}
+	}
+}
+
+// TestEveryProtocolCompiles checks that the schemas of all protocols are within the bounds of the
+// validator, and that each method has those that its file lists.
+func TestEveryProtocolCompiles(t *testing.T) {
+	for name := range vendored {
+		text, err := readSchema(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p protocol
+		if err := json.Unmarshal(text, &p); err != nil {
+			t.Fatal(err)
+		}
+		s := load(name)
+		for method, m := range p.Methods {
+			if (m.Params != nil) != (s.params[method] != nil) || len(m.Result) != len(s.result[method]) {
+				t.Errorf("%s: %s has not all of its schemas", name, method)
+			}
+			for _, r := range s.result[method] {
+				if r == nil {
+					t.Errorf("%s: a result of %s has no schema", name, method)
+				}
+			}
+		}
+	}
+}
+
+// TestFindingsAreStable checks that of several mismatches always the same one is reported.
+func TestFindingsAreStable(t *testing.T) {
+	want := load("mcp-2025-11-25").params["tools/call"]
+	for range 20 {
+		if got := mismatch([]byte(`{"name":1,"task":1,"arguments":2,"_meta":3}`), want, "params"); got != "params._meta is integer, not object" {
+			t.Fatalf("got %s", got)
 		}
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Difference is an answer that is not the one of the recording.
+// A Difference is a response, or a part of one, that differs from the recorded one.
 type Difference struct {
 	Ref    capture.Ref // of the recorded request
 	Method string
-	Path   string // where in the answer, such as result.content[0].text; "" for the answer as a whole
-	Then   string // JSON text, or what there was instead
+	Path   string // path in the response, such as result.content[0].text; "" for the whole response
+	Then   string // JSON text, or a description of what was there instead
 	Now    string
 }
 
@@ -27,20 +27,21 @@ func (d Difference) String() string {
 	return fmt.Sprintf("#%s %s: %s was %s, is %s", d.Ref, d.Method, d.Path, d.Then, d.Now)
 }
 
-// CompareOptions tune [Server.Compare].
+// CompareOptions configure [Server.Compare].
 type CompareOptions struct {
-	// Ignore names members that may differ, wherever they stand, such as "timestamp".
+	// Ignore lists names of members that may differ at any position, such as "timestamp".
 	Ignore []string
 
-	// Before is told of each recorded message before it is sent. Nil: nobody is.
+	// Before is called before each recorded message is sent. If nil, it is not called.
 	Before func(ref capture.Ref)
 
-	// Each is told of each request that was answered, with what differs. Nil: nobody is.
+	// Each is called after each response with its differences. If nil, it is not called.
 	Each func(ref capture.Ref, method string, differences []Difference)
 }
 
-// Compare sends the recorded requests and notifications to peer, one after the other in their order, and compares the answers. The
-// Server is that of the direction that shall be sent, [capture.Out] for a client. It returns an error when peer cannot be asked any more.
+// Compare sends the recorded requests and notifications to peer one at a time in their order, and
+// compares the responses. The Server must be for the direction to send: [capture.Out] for a client.
+// Compare returns an error if peer can no longer be called.
 func (s *Server) Compare(ctx context.Context, peer jsonrpc.Peer, o *CompareOptions) ([]Difference, error) {
 	var opts CompareOptions
 	if o != nil {
@@ -49,7 +50,7 @@ func (s *Server) Compare(ctx context.Context, peer jsonrpc.Peer, o *CompareOptio
 	var all []Difference
 	for _, c := range s.calls {
 		if c.row.Kind != capture.RowNotification && c.answer == nil {
-			continue // it had none then
+			continue // the recorded request had no response
 		}
 		if opts.Before != nil {
 			opts.Before(c.row.Ref)
@@ -81,12 +82,12 @@ func (c *call) differs(result jsonrpc.Raw, e *jsonrpc.Error, ignore []string) []
 	case c.answer.Error == nil && e == nil:
 		d.values("result", parsed(c.answer.Result), parsed(result))
 	case c.answer.Error == nil:
-		d.add("the answer", string(c.answer.Result), "error "+e.Error())
+		d.add("the response", string(c.answer.Result), "error "+e.Error())
 	case e == nil:
-		d.add("the answer", "error "+string(c.answer.Error), string(result))
+		d.add("the response", "error "+string(c.answer.Error), string(result))
 	default:
 		then := map[string]any{}
-		_ = json.Unmarshal(c.answer.Error, &then, lenient) // it was read before
+		_ = json.Unmarshal(c.answer.Error, &then, lenient) // already parsed before
 		now := map[string]any{"code": float64(e.Code), "message": e.Message}
 		if e.Data != nil {
 			now["data"] = parsed(e.Data)
@@ -101,7 +102,7 @@ func parsed(text jsonrpc.Raw) (v any) {
 	return v
 }
 
-// maxFound bounds the differences of one answer.
+// maxFound is the maximum number of differences of one response.
 const maxFound = 20
 
 type differ struct {
@@ -172,4 +173,41 @@ func text(v any) string {
 		return string(out[:200]) + "…"
 	}
 	return string(out)
+}
+
+// differencesOf compares two JSON values, such as the results of one call in two sessions. ignore
+// has names of members that may differ at any position. A value that was redacted in before equals
+// any. It returns at most 20 differences, without Ref and Method.
+func differencesOf(before, after jsonrpc.Raw, ignore []string) []Difference {
+	d := &differ{ignore: ignore}
+	d.values("", parsed(before), parsed(after))
+	return d.found
+}
+
+// canonicalText returns the JSON text of a value without the named members. It is equal for equal
+// values.
+func canonicalText(value jsonrpc.Raw, without []string) string {
+	v := parsed(value)
+	drop(v, without)
+	out, err := json.Marshal(v, json.Deterministic(true), lenient)
+	if err != nil {
+		return string(value)
+	}
+	return string(out)
+}
+
+func drop(v any, names []string) {
+	switch x := v.(type) {
+	case map[string]any:
+		for _, name := range names {
+			delete(x, name)
+		}
+		for _, member := range x {
+			drop(member, names)
+		}
+	case []any:
+		for _, item := range x {
+			drop(item, names)
+		}
+	}
 }

@@ -59,7 +59,7 @@ func Example() {
 	// 0 tired (-1)
 	// tick {"progressToken":7,"n":1}
 	// {2} <nil>
-	// #3 count: the answer was {"n":2}, is error Method not found (-32601)
-	// #6 sum: the answer was error {"code":-1,"message":"tired"}, is 3
+	// #3 count: the response was {"n":2}, is error Method not found (-32601)
+	// #6 sum: the response was error {"code":-1,"message":"tired"}, is 3
 	// <nil>
 }

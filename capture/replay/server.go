@@ -1,5 +1,5 @@
-// Package replay lets a recorded session happen again: as a server that answers as it did then, or as a client that asks again and
-// compares.
+// Package replay replays a recorded session as a server that returns the recorded responses, or as
+// a client that sends the recorded requests and compares the responses.
 package replay
 
 import (
@@ -19,42 +19,45 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// askTime bounds a question of the recorded server to the new client.
+// askTime limits a request of the recorded server to the new client.
 const askTime = 10 * time.Second
 
-// A Server answers requests as they were answered in a session. It is a jsonrpc.Handler, safe for concurrent use.
+// A Server responds to requests as in a recorded session. It is a jsonrpc.Handler and is safe for
+// concurrent use.
 //
-// A request gets the answer of the recorded one with the same method and equal params, whatever the order of their members and whatever
-// their _meta; the second time, the answer of the second such request, and so on, then that of the last. If no params are equal, the
-// next answer of the method is given, unless Strict. What the other side sent about the call is sent again before the answer, with the progress token of the new
-// request, and so is what it sent by itself after it. Requests that had no answer have none again: they wait until their caller gives up.
+// A request gets the response to the recorded request with the same method and equal params,
+// regardless of member order and of _meta. If there are several, the least used one is chosen, in
+// recorded order. If no params are equal, the next response to the method is used, unless Strict is
+// set. What the other side sent about the call is sent again before the response, with the progress
+// token of the new request. What it sent by itself after the call is sent again, too. A request
+// without a recorded response gets none: it waits until its caller cancels it.
 type Server struct {
-	// Strict refuses params that were not recorded.
+	// Strict rejects params that were not recorded.
 	Strict bool
 
-	// Pace waits as long as it took then.
+	// Pace reproduces the recorded timing.
 	Pace bool
 
-	// Report is told of a request that finds no answer. Nil: nobody is.
+	// Report is called for a request without a recorded response. If nil, it is not called.
 	Report func(what string, err error)
 
-	mu    sync.Mutex // guards what is below
-	calls []*call    // in the order of the wire
+	mu    sync.Mutex // guards the fields below
+	calls []*call    // in the order of the traffic
 }
 
-// A call is a recorded request or notification, and what followed.
+// A call is a recorded request or notification, with what followed.
 type call struct {
 	row    capture.Row
 	params jsonrpc.Raw
-	key    string // params in one form
-	token  string // of progress
+	key    string // normalized params
+	token  string // progress token
 
 	steps  []step
-	answer *jsonrpc.Message // nil: none
+	answer *jsonrpc.Message // nil if there was none
 	used   int
 }
 
-// A step is what the other side sent about a call.
+// A step is a message that the other side sent about a call.
 type step struct {
 	method string
 	params jsonrpc.Raw
@@ -64,8 +67,8 @@ type step struct {
 
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// NewServer reads a session. dir is the direction of the requests that shall be answered: capture.Out for a mock of the
-// server, capture.In for what a client answered.
+// NewServer prepares a recorded session. dir is the direction of the requests to respond to:
+// capture.Out to mock the server, capture.In to mock the client.
 func NewServer(log *capture.Log, dir capture.Dir) (*Server, error) {
 	s := &Server{}
 	byRef := map[capture.Ref]*call{}
@@ -85,7 +88,7 @@ func NewServer(log *capture.Log, dir capture.Dir) (*Server, error) {
 			c := *found
 			m = &c
 		}) != nil || m == nil || m.Bad != nil {
-			continue // what was broken is not done again
+			continue // broken messages are not replayed
 		}
 		switch {
 		case r.Dir == dir && m.Request:
@@ -114,10 +117,10 @@ func NewServer(log *capture.Log, dir capture.Dir) (*Server, error) {
 	return s, nil
 }
 
-// Len is how many requests and notifications the session has.
+// Len returns the number of requests and notifications in the session.
 func (s *Server) Len() int { return len(s.calls) }
 
-// keyOf is params in one form: without _meta, members in order.
+// keyOf returns normalized params: without _meta, members in order.
 func keyOf(params jsonrpc.Raw) string {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(params, &members, lenient); err == nil {
@@ -138,7 +141,7 @@ func keyOf(params jsonrpc.Raw) string {
 	return string(v)
 }
 
-// tokenOf is the progress token of a request (MCP), as JSON text.
+// tokenOf returns the progress token of a request (MCP) as JSON text.
 func tokenOf(params jsonrpc.Raw) string {
 	var p struct {
 		Meta struct {
@@ -151,7 +154,7 @@ func tokenOf(params jsonrpc.Raw) string {
 	return string(p.Meta.Token)
 }
 
-// pick finds the recorded call that a request is like.
+// pick finds the recorded call that matches a request.
 func (s *Server) pick(method, key string, notification bool) *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,9 +184,9 @@ func (s *Server) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	c := s.pick(req.Method, keyOf(req.Params), req.IsNotification())
 	if c == nil {
 		if !req.IsNotification() && s.Report != nil {
-			s.Report("nothing like this was recorded", errors.New(req.Method))
+			s.Report(ReportUnrecorded, errors.New(req.Method))
 		}
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Nothing like this was recorded"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "No such call was recorded"}
 	}
 	begin := time.Now()
 	for _, st := range c.steps {
@@ -192,11 +195,13 @@ func (s *Server) Handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 		}
 		params := withToken(st.params, c.token, tokenOf(req.Params))
 		if !st.ask {
-			_ = req.Peer().Notify(ctx, st.method, params) // who cannot be told does without
+			// A peer that cannot be notified misses the message.
+			_ = req.Peer().Notify(ctx, st.method, params)
 			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, askTime)
-		_ = req.Peer().Call(asking, st.method, params, nil) // whatever the answer, the recorded one goes on
+		// The replay continues with any response.
+		_ = req.Peer().Call(asking, st.method, params, nil)
 		cancel()
 	}
 	switch {
@@ -222,7 +227,7 @@ func (s *Server) wait(ctx context.Context, begin time.Time, after time.Duration)
 	return pause.For(ctx, time.Until(begin.Add(after)))
 }
 
-// withToken is params with the progress token of the new request.
+// withToken replaces the progress token in params by the token of the new request.
 func withToken(params jsonrpc.Raw, old, now string) jsonrpc.Raw {
 	if old == "" || now == "" || old == now {
 		return params
@@ -241,7 +246,7 @@ func withToken(params jsonrpc.Raw, old, now string) jsonrpc.Raw {
 	return params
 }
 
-// Unused tells the recorded requests that nobody asked for.
+// Unused returns the recorded requests that were not received.
 func (s *Server) Unused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,42 +13,56 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/proc"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 )
 
-// drainTime is how long a child's output may be held open by others after its end.
+// drainTime is how long other processes may hold a child's output open after it has exited.
 const drainTime = 5 * time.Second
 
-// maxStderr is how long a recorded line of stderr may be.
+// maxStderr is the maximum length of a recorded stderr line.
 const maxStderr = 8 << 10
 
-// A Child is a server on stdio between a host and us.
+// A Child is a server on stdio that runs between a host and this process.
 type Child struct {
 	Argv []string
-	Dir  string   // where it runs; "" is our own folder
-	Env  []string // nil: ours
+	Dir  string   // the working directory; if "", ours
+	Env  []string // if nil, ours
 
-	Stdin  io.Reader // what the host sends
-	Stdout io.Writer // what the host reads
-	Stderr io.Writer // where the child's stderr goes; nil: it is only recorded
+	Stdin  io.Reader // input from the host
+	Stdout io.Writer // output to the host
+	Stderr io.Writer // receives the child's stderr; if nil, it is only recorded
 
 	Framing Framing
 	Record  *capture.Recorder
-	Title   string // of the wire
+	Title   string // title of the wire
 
-	// Signals are passed on to the child. Closing it is not needed.
+	// Signals are forwarded to the child. The channel need not be closed.
 	Signals <-chan os.Signal
+
+	// Terminal forwards os.Interrupt to everything that the child has started, as a terminal does.
+	// The child has its own process group, which signals of a terminal do not reach.
+	Terminal bool
 }
 
-// Run starts the child and passes bytes on until it has ended and all it wrote is passed on. The end of Stdin closes the
-// child's stdin, and nothing else. The code is the child's exit code; a child that a signal ended has 128 and the signal's number, as in shells.
-// An error means that it could not be started. When ctx ends the child is killed.
+// Run starts the child and forwards bytes until the child has exited and all its output is
+// forwarded. The end of Stdin closes the child's stdin, and nothing else. code is the child's exit
+// code; for a child that was terminated by a signal it is 128 plus the signal's number, as in
+// shells. An error means that the child could not be started. When ctx ends, the child and its
+// process group are killed.
 //
-// A Read of Stdin may still wait when Run returns, since not every reader can be interrupted.
+// Processes that the child leaves in its group continue to run, as without a tap, unless a signal
+// was forwarded. If this process dies, a watcher terminates the group within 5 s (Unix); on
+// Windows, a job does.
+//
+// A Read of Stdin may still be blocked when Run returns, because not every reader can be
+// interrupted.
 func (c *Child) Run(ctx context.Context) (code int, err error) {
 	if len(c.Argv) == 0 {
 		return 0, errors.New("tap: no command")
 	}
-	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd := exec.Command(c.Argv[0], c.Argv[1:]...) //nolint:noctx // ended with its group below
 	cmd.Dir, cmd.Env = c.Dir, c.Env
 	var ends pipes
 	defer ends.close()
@@ -64,54 +78,65 @@ func (c *Child) Run(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// It stays in our process group: what the host does to the group it does to the child, too.
-	if err := cmd.Start(); err != nil {
+	child, err := proc.Start(cmd, proc.Options{Core: true, KeepRest: true})
+	if err != nil {
 		return 0, fmt.Errorf("tap: %w", err)
 	}
 	ends.closeTheirs()
 	w := c.Record.Wire(capture.WireInfo{Target: strings.Join(c.Argv, " "), Carrier: "stdio", Title: c.Title})
 
-	var words, logs turn // what is said, and stderr
-	go func() {          // it may wait in Stdin for ever
-		_ = pass(in, c.Stdin, newReader(c.Framing, wireSink{w, capture.Out}), &words) // a child that reads no more ends by itself
-		_ = in.Close()                                                                // half a close: the child may still answer
+	var words, logs turn // of the messages, and of stderr
+	go func() {          // may block in Stdin indefinitely
+		defer rescue.Catch(nil, func(error) { _ = in.Close() }) // of Stdin
+		// A child that stops reading exits by itself.
+		_ = pass(in, c.Stdin, newReader(c.Framing, wireSink{w, capture.Out}), &words)
+		// This is a half-close: the child may still respond.
+		_ = in.Close()
 	}()
 	var outputs sync.WaitGroup
 	outputs.Go(func() {
+		defer rescue.Catch(nil, func(error) { _ = out.Close() }) // of Stdout
 		if err := pass(c.Stdout, out, newReader(c.Framing, wireSink{w, capture.In}), &words); err != nil {
-			_ = out.Close() // the host is gone: the child learns it as without us
+			_ = out.Close() // the host is gone: the child detects it as without a tap
 		}
 	})
 	outputs.Go(func() {
+		defer rescue.Catch(nil, func(error) { _ = log.Close() }) // of Stderr
 		to := c.Stderr
 		if to == nil {
 			to = io.Discard
 		}
-		_ = pass(to, log, &stderrLines{w: w}, &logs) // nobody reads it: the child goes on
+		// If the writer fails, the child must not block.
+		_ = pass(to, log, &stderrLines{w: w}, &logs)
 		_, _ = io.Copy(io.Discard, log)
 	})
 	ended := make(chan struct{})
 	var signals sync.WaitGroup
 	signals.Go(func() {
+		over := ctx.Done()
 		for {
 			select {
 			case s := <-c.Signals:
-				_ = cmd.Process.Signal(s) // it may have ended already
+				// The child may have exited already.
+				_ = child.Pass(s, s == os.Interrupt && c.Terminal)
+			case <-over:
+				_ = child.Kill() // likewise
+				over = nil
 			case <-ended:
 				return
 			}
 		}
 	})
-	failure := cmd.Wait()
+	failure := child.Wait()
 	close(ended)
 	signals.Wait()
 	late := time.AfterFunc(drainTime, func() { _, _ = out.Close(), log.Close() })
-	outputs.Wait()
+	awaitOutputs(ctx, &outputs)
 	late.Stop()
 
-	code = cmd.ProcessState.ExitCode()
+	code = child.Code()
 	if code < 0 {
-		code = bySignal(cmd.ProcessState)
+		code = bySignal(child.State())
 	}
 	if code != 0 {
 		w.Close(failure)
@@ -121,7 +146,8 @@ func (c *Child) Run(ctx context.Context) (code int, err error) {
 	return code, nil
 }
 
-// pipes are the ends of a child's standard files: exec's own copy where a Writer is no file, and then wait for it.
+// pipes are our ends and the child's ends of its standard files. With a Writer that is not a file,
+// package exec would copy the data itself and wait for it.
 type pipes struct{ ours, theirs []*os.File }
 
 func (p *pipes) towards(to *io.Reader) (*os.File, error) {
@@ -154,7 +180,7 @@ func (p *pipes) closeTheirs() {
 func (p *pipes) close() {
 	p.closeTheirs()
 	for _, f := range p.ours {
-		_ = f.Close() // all was passed on
+		_ = f.Close() // everything was forwarded
 	}
 }
 
@@ -164,20 +190,36 @@ type stderrLines struct {
 	line []byte
 }
 
-func (s *stderrLines) take(p []byte) {
+func (s *stderrLines) feed(p []byte) {
 	for line := range bytes.Lines(p) {
 		room := max(0, maxStderr-len(s.line))
 		whole := line[len(line)-1] == '\n'
 		s.line = append(s.line, line[:min(room, len(line))]...)
 		if whole {
-			s.end()
+			s.endInput()
 		}
 	}
 }
 
-func (s *stderrLines) end() {
+func (s *stderrLines) endInput() {
 	if line := bytes.TrimRight(s.line, "\r\n"); len(line) > 0 {
 		s.w.Stderr(line)
 	}
 	s.line = s.line[:0]
+}
+
+// awaitOutputs waits until the output of a child was passed on. Like any program in a pipe it waits
+// for its reader, but for 5 s at most once ctx has ended.
+func awaitOutputs(ctx context.Context, outputs *sync.WaitGroup) {
+	passed := make(chan struct{})
+	go func() {
+		outputs.Wait()
+		close(passed)
+	}()
+	stuck, release := grace.After(ctx, grace.Time)
+	defer release()
+	select {
+	case <-passed:
+	case <-stuck:
+	}
 }

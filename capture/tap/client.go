@@ -9,8 +9,9 @@ import (
 	"github.com/da1ed7bb/parley/capture"
 )
 
-// RoundTripper records what an HTTP client says on w, and is base otherwise; nil is http.DefaultTransport. What the body of a response holds is
-// recorded as the client reads it.
+// RoundTripper returns a RoundTripper that records the traffic of an HTTP client on w and uses
+// base, or http.DefaultTransport if base is nil. A response's body is recorded while the client
+// reads it.
 func RoundTripper(w *capture.Wire, base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -53,14 +54,14 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// aheads are what bodies are read into, for a moment.
+// aheads are temporary buffers for reading bodies.
 var aheads = sync.Pool{New: func() any {
 	p := make([]byte, 16<<10)
 	return &p
 }}
 
-// readAhead shows a body that can be had twice, and leaves the request as it is: net/http sends a body that it knows to be in memory together
-// with the head, and any other after it.
+// readAhead records a body that can be read twice, and leaves the request unchanged: net/http sends
+// a body known to be in memory together with the head, and any other body after it.
 func readAhead(b *body, req *http.Request) bool {
 	if req.GetBody == nil {
 		return false
@@ -76,22 +77,22 @@ func readAhead(b *body, req *http.Request) bool {
 	for {
 		n, err := again.Read(buf)
 		if n > 0 {
-			b.take(buf[:n])
+			b.feedBody(buf[:n])
 		}
 		if err != nil {
-			b.sink.end(b)
+			b.sink.endBody(b)
 			return true
 		}
 	}
 }
 
-// watched shows a body to a reader while it is read.
+// A watched records a body while it is read.
 type watched struct {
 	io.ReadCloser
 	b    body
 	sink bodySink
 	once sync.Once
-	x    *capture.Exchange // that ends with it; nil: none does
+	x    *capture.Exchange // the exchange that ends with it, or nil
 }
 
 func (w *watched) watch(kind, coding string, s bodySink) {
@@ -102,7 +103,7 @@ func (w *watched) watch(kind, coding string, s bodySink) {
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	if n > 0 {
-		w.b.take(p[:n])
+		w.b.feedBody(p[:n])
 	}
 	switch err {
 	case nil:
@@ -122,7 +123,7 @@ func (w *watched) Close() error {
 
 func (w *watched) over(err error) {
 	w.once.Do(func() {
-		w.sink.end(&w.b)
+		w.sink.endBody(&w.b)
 		if w.x != nil {
 			w.x.End(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/capture/tap"
 )
 
-// A relay stands in front of a server. Here both connections are pipes in memory.
+// ExampleRelay forwards a connection to a server. Both connections are pipes in memory.
 func ExampleRelay() {
 	rec, err := capture.New(nil)
 	if err != nil {

@@ -4,20 +4,21 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/da1ed7bb/parley/capture"
 )
 
-// A reader looks at the bytes of one direction as they pass. It keeps what it needs and never waits.
+// A reader parses the forwarded bytes of one direction. It copies what it needs and never blocks.
 type reader interface {
-	take(p []byte)
-	end() // no more will come
+	feed(p []byte)
+	endInput() // the end of the input
 }
 
-// Framing is how messages are kept apart on a byte stream.
+// Framing is the separation of messages on a byte stream.
 type Framing int
 
-// Auto decides by the first bytes: a Content-Length header or a line.
+// Auto detects the framing from the first bytes: a Content-Length header or a line.
 const (
 	Auto Framing = iota
 	Line
@@ -25,13 +26,13 @@ const (
 )
 
 const (
-	maxKept  = 4 << 20 // bytes of one payload that are kept; the rest passes and is counted
+	maxKept  = 4 << 20 // stored bytes of one payload; the rest is forwarded and counted
 	maxBlock = 8 << 10 // bytes of a header block
 )
 
-// A sink takes what a reader finds.
+// A sink receives what a reader finds.
 type sink interface {
-	payload(p []byte, size int) // size is more than len(p) if it was cut
+	payload(p []byte, size int) // size is more than len(p) if p is truncated
 	junk(p []byte, what string)
 }
 
@@ -62,7 +63,7 @@ func newReader(f Framing, s sink) reader {
 	return &either{s: s}
 }
 
-// either waits until it can tell the framing.
+// An either waits until it can detect the framing.
 type either struct {
 	s     sink
 	begin []byte
@@ -71,7 +72,7 @@ type either struct {
 
 const lengthField = "content-length"
 
-func (e *either) take(p []byte) {
+func (e *either) feed(p []byte) {
 	if e.r == nil {
 		e.begin = append(e.begin, p...)
 		p = e.begin
@@ -80,50 +81,98 @@ func (e *either) take(p []byte) {
 		case bytes.HasPrefix(seen, []byte(lengthField)), bytes.HasPrefix(seen, []byte("content-type")):
 			e.r = &blocks{s: e.s}
 		case len(seen) < len(lengthField) && bytes.HasPrefix([]byte(lengthField), seen):
-			return // too early
+			return // not enough bytes yet
 		default:
 			e.r = &lines{s: e.s}
 		}
 		e.begin = nil
 	}
-	e.r.take(p)
+	e.r.feed(p)
 }
 
-func (e *either) end() {
+func (e *either) endInput() {
 	if e.r == nil {
 		e.r = &lines{s: e.s}
-		e.r.take(e.begin)
+		e.r.feed(e.begin)
 	}
-	e.r.end()
+	e.r.endInput()
 }
 
-// kept collects a payload up to the bound, and counts all of it.
+// Limits of the memory for incomplete payloads, in bytes: for the process, and for one HTTP
+// connection, which may have many streams. Beyond them, a payload is truncated in the recording but
+// still forwarded.
+const (
+	maxCollected     = 32 << 20
+	maxCollectedConn = 8 << 20
+)
+
+// collected is the used part of maxCollected, for all taps of the process.
+var collected atomic.Int64
+
+// A kept collects a payload up to the limits, and counts all of it. Its owner calls free after the
+// last byte.
 type kept struct {
-	buf  []byte
-	size int
+	buf     []byte
+	size    int
+	charged int64         // the part of collected and of conn in use
+	conn    *atomic.Int64 // the connection's total; nil if it collects only one payload at a time
+	full    bool          // further bytes are only counted
 }
 
 func (k *kept) add(p []byte) {
 	k.size += len(p)
-	if room := maxKept - len(k.buf); room > 0 {
-		k.buf = append(k.buf, p[:min(room, len(p))]...)
+	p = p[:min(len(p), maxKept-len(k.buf))]
+	if len(p) == 0 || k.full {
+		return
 	}
+	if need := len(k.buf) + len(p); need > cap(k.buf) && !k.grow(max(need, min(2*cap(k.buf), maxKept), 512)) {
+		k.full = true
+		return
+	}
+	k.buf = append(k.buf, p...)
 }
 
+// grow enlarges the buffer and reports whether the limits allow it.
+func (k *kept) grow(size int) bool {
+	more := int64(size) - k.charged
+	if collected.Add(more) > maxCollected {
+		collected.Add(-more)
+		return false
+	}
+	if k.conn != nil && k.conn.Add(more) > maxCollectedConn {
+		k.conn.Add(-more)
+		collected.Add(-more)
+		return false
+	}
+	k.charged += more
+	k.buf = append(make([]byte, 0, size), k.buf...)
+	return true
+}
+
+// reset prepares for the next payload. A small buffer is reused.
 func (k *kept) reset() {
-	k.size = 0
-	if k.buf = k.buf[:0]; cap(k.buf) > 1<<20 {
-		k.buf = nil
+	if cap(k.buf) > 64<<10 {
+		k.free()
 	}
+	k.buf, k.size, k.full = k.buf[:0], 0, false
 }
 
-// lines finds a payload in each line.
+// free returns the used memory to the limits.
+func (k *kept) free() {
+	collected.Add(-k.charged)
+	if k.conn != nil {
+		k.conn.Add(-k.charged)
+	}
+	k.buf, k.size, k.charged, k.full = nil, 0, 0, false
+}
+
+// A lines finds a payload in each line.
 type lines struct {
 	s    sink
-	part kept // of a line that goes on
+	part kept // of an incomplete line
 }
 
-func (l *lines) take(p []byte) {
+func (l *lines) feed(p []byte) {
 	for {
 		i := bytes.IndexByte(p, '\n')
 		if i < 0 {
@@ -152,23 +201,24 @@ func (l *lines) line(line []byte, size int) {
 	}
 }
 
-func (l *lines) end() {
+func (l *lines) endInput() {
 	if l.part.size > 0 {
 		l.line(l.part.buf, l.part.size)
-		l.part.reset()
 	}
+	l.part.free()
 }
 
-// blocks finds a payload behind each block of header fields (Language Server Protocol 3.17, Base Protocol).
+// A blocks finds a payload after each block of header fields (Language Server Protocol 3.17, Base
+// Protocol).
 type blocks struct {
 	s    sink
 	head []byte
-	left int // bytes of the body that are missing; 0 while a head is read
+	left int // missing bytes of the body; 0 while a head is read
 	body kept
-	lost bool // where a message begins is not known any more
+	lost bool // the start of the next message is unknown
 }
 
-func (b *blocks) take(p []byte) {
+func (b *blocks) feed(p []byte) {
 	for len(p) > 0 {
 		switch {
 		case b.lost:
@@ -188,7 +238,7 @@ func (b *blocks) take(p []byte) {
 	}
 }
 
-// field takes bytes of a head, up to its end.
+// field reads bytes of a head, up to its end.
 func (b *blocks) field(p []byte) []byte {
 	i := bytes.IndexByte(p, '\n')
 	if i < 0 {
@@ -199,7 +249,7 @@ func (b *blocks) field(p []byte) []byte {
 		p = p[i+1:]
 	}
 	if len(b.head) > maxBlock {
-		b.lose("a header block that does not end; what follows is not read")
+		b.lose("an unterminated header block; the rest is not parsed")
 		return nil
 	}
 	if !bytes.HasSuffix(b.head, []byte("\n\r\n")) && !bytes.HasSuffix(b.head, []byte("\n\n")) {
@@ -210,7 +260,7 @@ func (b *blocks) field(p []byte) []byte {
 	}
 	length, err := contentLength(b.head)
 	if err != nil {
-		b.lose(err.Error() + "; what follows is not read")
+		b.lose(err.Error() + "; the rest is not parsed")
 		return nil
 	}
 	b.head = b.head[:0]
@@ -225,9 +275,10 @@ func (b *blocks) lose(what string) {
 	b.lost = true
 	b.s.junk(b.head, what)
 	b.head = nil
+	b.body.free()
 }
 
-func (b *blocks) end() {
+func (b *blocks) endInput() {
 	switch {
 	case b.lost:
 	case b.left > 0:
@@ -235,9 +286,10 @@ func (b *blocks) end() {
 	case len(b.head) > 0:
 		b.s.junk(b.head, "the stream ends inside a header block")
 	}
+	b.body.free()
 }
 
-// contentLength is what the fields of a block say.
+// contentLength returns the Content-Length of a header block.
 func contentLength(head []byte) (int, error) {
 	length := -1
 	for line := range bytes.Lines(head) {

@@ -9,24 +9,27 @@ import (
 	"net/textproto"
 	"strconv"
 	"strings"
+
+	"github.com/da1ed7bb/parley/internal/x/httptoken"
 )
 
-// A head is the first part of an HTTP/1.1 message, as far as it is looked at.
+// A head is the start line and headers of an HTTP/1.1 message, as far as they are examined.
 type head struct {
 	method, uri string   // of a request
 	status      int      // of a response
 	fields      []string // names and values in turn
-	kind        string   // the media type, "" for none that can be read
+	kind        string   // the media type, "" if there is no valid one
 	coding      string   // Content-Encoding
 	upgrade     string
-	length      int64 // of the body; -1 if it is not told
+	length      int64 // length of the body; -1 if not specified
 	chunked     bool
 }
 
 func (h *head) isJSON() bool { return isJSONKind(h.kind) }
 
-// parseHead reads the head of a message. What nearly every message looks like is read here, since a tap stands in the way of each; the rest is
-// left to net/http, which knows all the rules. method is that of the request that a response is to.
+// parseHead parses the head of a message. Common forms are parsed here, because a tap delays each
+// message; the rest is left to net/http, which implements all rules. method is the method of the
+// request that a response belongs to.
 func parseHead(text []byte, response bool, method string) (*head, error) {
 	if h := plainHead(string(text), response); h != nil {
 		return h, nil
@@ -36,10 +39,10 @@ func parseHead(text []byte, response bool, method string) (*head, error) {
 		if err != nil {
 			return nil, err
 		}
-		_ = resp.Body.Close() // nothing of it is there: only the head was read
+		_ = resp.Body.Close() // the body is empty: only the head was read
 		h := &head{status: resp.StatusCode, length: resp.ContentLength}
 		h.chunked = len(resp.TransferEncoding) > 0 && resp.TransferEncoding[0] == "chunked"
-		h.take(resp.Header)
+		h.copyHeaders(resp.Header)
 		return h, nil
 	}
 	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(text)))
@@ -47,19 +50,19 @@ func parseHead(text []byte, response bool, method string) (*head, error) {
 		return nil, err
 	}
 	if req.ProtoMajor != 1 {
-		return nil, errors.New("no HTTP/1")
+		return nil, errors.New("not HTTP/1")
 	}
 	h := &head{method: req.Method, uri: req.RequestURI, length: req.ContentLength}
 	h.chunked = len(req.TransferEncoding) > 0 && req.TransferEncoding[0] == "chunked"
 	if req.Host != "" {
 		h.fields = append(h.fields, "Host", req.Host)
 	}
-	h.take(req.Header)
+	h.copyHeaders(req.Header)
 	return h, nil
 }
 
-// take takes the headers of net/http.
-func (h *head) take(fields http.Header) {
+// copyHeaders copies the headers of net/http.
+func (h *head) copyHeaders(fields http.Header) {
 	for name, values := range fields {
 		for _, v := range values {
 			h.fields = append(h.fields, name, v)
@@ -68,7 +71,7 @@ func (h *head) take(fields http.Header) {
 	h.kind, h.coding, h.upgrade = mediaType(fields.Get("Content-Type")), strings.ToLower(fields.Get("Content-Encoding")), fields.Get("Upgrade")
 }
 
-// plainHead reads a head without anything unusual in it; nil if there is.
+// plainHead parses a head without unusual parts, and returns nil for any other.
 func plainHead(text string, response bool) *head {
 	line, rest, ok := strings.Cut(text, "\r\n")
 	if !ok || !isText(line) {
@@ -88,17 +91,17 @@ func plainHead(text string, response bool) *head {
 		h.status, h.length = int(status), -1
 	default:
 		uri, proto, ok := strings.Cut(after, " ")
-		if !ok || proto != "HTTP/1.1" || !isToken(first) || uri == "" {
+		if !ok || proto != "HTTP/1.1" || !httptoken.Valid(first) || uri == "" {
 			return nil
 		}
 		h.method, h.uri = first, uri
 	}
-	sized, typed, coded := false, false, false // nothing that is looked at comes twice
+	sized, typed, coded := false, false, false // each examined header may occur only once
 	for rest != "\r\n" {
 		line, rest, ok = strings.Cut(rest, "\r\n")
 		name, value, colon := strings.Cut(line, ":")
-		if !ok || !colon || !isToken(name) || !isText(value) {
-			return nil // a folded line among others
+		if !ok || !colon || !httptoken.Valid(name) || !isText(value) {
+			return nil // a folded line
 		}
 		name, value = textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t")
 		h.fields = append(h.fields, name, value)
@@ -134,19 +137,7 @@ func plainHead(text string, response bool) *head {
 	return h
 }
 
-// isToken reports whether text can be a method or the name of a header (RFC 9110, section 5.6.2).
-func isToken(text string) bool {
-	for i := range len(text) {
-		c := text[i]
-		letter := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9'
-		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return text != ""
-}
-
-// isText reports whether text holds no control characters but tabs.
+// isText reports whether text has no control characters except tabs.
 func isText(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -156,10 +147,10 @@ func isText(text string) bool {
 	return true
 }
 
-// mediaType is a content type without its parameters, "" for none that can be read.
+// mediaType returns a content type without its parameters, or "" if it is invalid.
 func mediaType(text string) string {
 	if text == "" || text == "application/json" || text == "text/event-stream" {
-		return text // most are, and reading one costs
+		return text // the common cases need no parsing
 	}
 	kind, _, err := mime.ParseMediaType(text)
 	if err != nil {
@@ -172,5 +163,5 @@ func isJSONKind(kind string) bool {
 	return kind == "application/json" || strings.HasSuffix(kind, "+json")
 }
 
-// isJSON reports whether what has these headers is JSON.
+// isJSON reports whether the headers declare a JSON body.
 func isJSON(h http.Header) bool { return isJSONKind(mediaType(h.Get("Content-Type"))) }

@@ -13,29 +13,62 @@ import (
 	"sync/atomic"
 
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/httptoken"
 )
 
-// maxHead bounds the head of an HTTP message; maxOther what is kept of a body that is no JSON.
+// maxHead limits the head of an HTTP message; maxOther limits the stored part of a body that is not
+// JSON.
 const (
 	maxHead  = 256 << 10
 	maxOther = 64 << 10
 )
 
-// A talk is one HTTP connection as it passes: a reader for each direction, which share the exchanges that wait for their response.
-type talk struct {
-	wire func() *capture.Wire // of HTTP
-	ws   func() *capture.Wire // of a WebSocket, once it is one
-	twin atomic.Pointer[twin] // of HTTP/2, once it is that
+// Limits of the recorded part of one head, in bytes. Longer heads are forwarded but truncated in
+// the recording. Judges and readers examine short headers.
+const (
+	maxLine   = 64 << 10 // of the first line of a delayed request
+	maxField  = 8 << 10
+	maxFields = 64 << 10
+)
 
-	mu      sync.Mutex // guards what is below
+// short returns text as it is recorded.
+func short(text string) string {
+	if len(text) <= maxField {
+		return text
+	}
+	return strings.Clone(text[:maxField]) + "…"
+}
+
+// shortFields returns names and values in turn as they are recorded.
+func shortFields(fields []string) []string {
+	size := 0
+	for i := 0; i+1 < len(fields); i += 2 {
+		fields[i], fields[i+1] = short(fields[i]), short(fields[i+1])
+		if size += len(fields[i]) + len(fields[i+1]) + 32; size > maxFields {
+			return append(fields[:i:i], "Parley-Cut", strconv.Itoa((len(fields)-i)/2)+" more headers are not recorded")
+		}
+	}
+	return fields
+}
+
+// A talk is one forwarded HTTP connection. The readers of its directions share the exchanges that
+// wait for a response.
+type talk struct {
+	wire func() *capture.Wire // for HTTP
+	ws   func() *capture.Wire // for a WebSocket, after the upgrade
+	twin atomic.Pointer[twin] // for HTTP/2, once it is detected
+
+	mu      sync.Mutex // guards the fields below
 	waiting []*exchange
 	socket  *capture.Wire
+
+	collected atomic.Int64 // bytes of bodies
 }
 
 type exchange struct {
 	x      *capture.Exchange
 	method string
-	json   bool // the request has a JSON body, so the response is one, too
+	json   bool // the request has a JSON body, so the response has one, too
 	stream bool // the response is an event stream, which may end at any time
 }
 
@@ -43,24 +76,27 @@ type exchange struct {
 type half struct {
 	t        *talk
 	response bool
-	rewrite  func(head []byte) []byte // of request heads; nil: as they are
+	rewrite  func(head []byte) []byte // rewrites request heads; if nil, they are unchanged
 
-	head []byte
-	body *body
-	x    *exchange
-	mute bool   // nobody wants to know what is to be sent
-	raw  reader // after an upgrade
-	lost bool
+	head   []byte
+	looked int  // how much of head was searched for line ends
+	line   int  // start of the last line in head
+	odd    bool // one of its lines is invalid
+	body   *body
+	x      *exchange
+	mute   bool   // the output of filter is not needed
+	raw    reader // after an upgrade
+	lost   bool
 }
 
-// take reads p as it passes.
-func (h *half) take(p []byte) {
+// feed reads forwarded bytes.
+func (h *half) feed(p []byte) {
 	h.mute = true
 	h.filter(p, nil)
 	h.mute = false
 }
 
-// emit appends p to what is to be sent, if somebody wants it.
+// emit appends p to the output unless the output is muted.
 func (h *half) emit(out, p []byte) []byte {
 	if h.mute {
 		return out
@@ -68,17 +104,18 @@ func (h *half) emit(out, p []byte) []byte {
 	return append(out, p...)
 }
 
-// filter reads p and appends what is to be sent instead to out: the same bytes, but for request heads that are rewritten.
+// filter reads p and appends the bytes to forward to out: the same bytes, except for rewritten
+// request heads.
 func (h *half) filter(p, out []byte) []byte {
 	for len(p) > 0 {
 		switch {
 		case h.raw != nil:
-			h.raw.take(p)
+			h.raw.feed(p)
 			return h.emit(out, p)
 		case h.lost:
 			return h.emit(out, p)
 		case h.body != nil:
-			n := h.body.take(p)
+			n := h.body.feedBody(p)
 			out = h.emit(out, p[:n])
 			p = p[n:]
 			if h.body.done {
@@ -86,7 +123,7 @@ func (h *half) filter(p, out []byte) []byte {
 			}
 		case h.response && h.t.twin.Load() != nil:
 			way := h.t.twin.Load().ways[1]
-			way.take(h.head) // a server may speak first
+			way.feed(h.head) // a server may speak first
 			h.raw, h.head = way, nil
 		default:
 			p, out = h.headBytes(p, out)
@@ -95,28 +132,32 @@ func (h *half) filter(p, out []byte) []byte {
 	return out
 }
 
-// keeps reports whether the next n bytes will be sent as they are.
+// keeps reports whether the next n bytes are forwarded unchanged.
 func (h *half) keeps(n int) bool {
 	return h.rewrite == nil || h.raw != nil || h.lost || h.body != nil && !h.body.chunked && (h.body.toEnd || h.body.left >= int64(n))
 }
 
-// headBytes takes bytes of a head, up to its end.
+// headBytes reads bytes of a head, up to its end.
 func (h *half) headBytes(p, out []byte) (rest, sent []byte) {
 	before := len(h.head)
 	h.head = append(h.head, p...)
-	from := max(0, before-3)
-	end, size := bytes.Index(h.head[from:], []byte("\r\n\r\n")), 4
+	end := h.headEnd()
 	if end < 0 {
+		why := ""
 		if len(h.head) > maxHead {
-			h.lose("a head that does not end")
-			return nil, h.emit(out, h.takeHead())
+			why = "an unterminated header block"
+		} else if h.rewrite != nil && !h.canBeHead() {
+			why = "not a request" // it is not delayed: the server may respond to it
 		}
 		if h.rewrite == nil {
 			out = h.emit(out, p)
 		}
+		if why != "" {
+			h.lose(why)
+			return nil, h.emit(out, h.takeHead())
+		}
 		return nil, out
 	}
-	end += from + size
 	taken := end - before
 	head := h.head[:end]
 	if h.rewrite == nil {
@@ -124,22 +165,71 @@ func (h *half) headBytes(p, out []byte) (rest, sent []byte) {
 	} else {
 		out = h.emit(out, h.rewrite(head))
 	}
-	h.begin(head)
-	h.head = h.head[:0]
+	h.startMessage(head)
+	h.head, h.looked, h.line, h.odd = h.head[:0], 0, 0, false
 	return p[taken:], out
 }
 
-// takeHead is what was held back.
+// headEnd returns the end of the collected head, after its empty line, or -1 if it is incomplete. A
+// line may end with a bare newline, as most servers accept it (RFC 9112, section 2.2).
+func (h *half) headEnd() int {
+	for {
+		i := bytes.IndexByte(h.head[h.looked:], '\n')
+		if i < 0 {
+			return -1
+		}
+		i += h.looked
+		h.looked = i + 1
+		line := h.head[h.line:i]
+		h.odd = h.odd || h.line > 0 && !isField(bytes.TrimSuffix(line, []byte("\r")))
+		empty := len(line) == 0 || len(line) == 1 && line[0] == '\r'
+		if empty && h.line > 0 {
+			return i + 1
+		}
+		h.line = i + 1
+	}
+}
+
+// isField reports whether a line is valid in a head after its first line. Servers respond to an
+// invalid line at once, without waiting for the end of the head.
+func isField(line []byte) bool {
+	for _, c := range line {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return len(line) == 0 || line[0] == ' ' || line[0] == '\t' || bytes.IndexByte(line, ':') > 0
+}
+
+// canBeHead reports whether the collected bytes can still become a request head. Once the first
+// line is complete, it decides.
+func (h *half) canBeHead() bool {
+	if h.odd {
+		return false
+	}
+	line, _, whole := bytes.Cut(h.head, []byte("\n"))
+	method, rest, more := bytes.Cut(line, []byte(" "))
+	if len(method) > 0 && !httptoken.Valid(string(method[:min(len(method), 64)])) {
+		return false
+	}
+	if !whole {
+		return len(line) <= maxLine && bytes.IndexByte(bytes.TrimSuffix(line, []byte("\r")), '\r') < 0
+	}
+	space := bytes.LastIndexByte(rest, ' ')
+	return more && space >= 0 && bytes.HasPrefix(rest[space+1:], []byte("HTTP/"))
+}
+
+// takeHead returns the delayed bytes.
 func (h *half) takeHead() []byte {
 	head := h.head
 	h.head = nil
 	if h.rewrite == nil {
-		return nil // it was sent as it came
+		return nil // already sent unchanged
 	}
 	return head
 }
 
-func (h *half) begin(head []byte) {
+func (h *half) startMessage(head []byte) {
 	if h.response {
 		h.beginResponse(head)
 	} else {
@@ -171,7 +261,12 @@ func (h *half) beginRequest(text []byte) {
 	} else {
 		wire = h.t.wire()
 	}
-	x.x = wire.ExchangeFields(capture.Out, req.method, req.uri, req.fields)
+	if len(h.t.waiting) >= maxStreams {
+		h.t.mu.Unlock()
+		h.lose("too many requests without a response")
+		return
+	}
+	x.x = wire.ExchangeFields(capture.Out, req.method, short(req.uri), shortFields(req.fields))
 	h.t.waiting = append(h.t.waiting, x)
 	h.t.mu.Unlock()
 	h.x = x
@@ -180,7 +275,7 @@ func (h *half) beginRequest(text []byte) {
 		return
 	}
 	h.body = newBody(req.kind, req.coding, req.length, req.chunked, false)
-	h.body.sink = &bodySink{x: x.x, dir: capture.Out, json: x.json}
+	h.body.sink = &bodySink{x: x.x, dir: capture.Out, json: x.json, all: kept{conn: &h.t.collected}}
 	if h.body.done {
 		h.finish(nil)
 	}
@@ -194,7 +289,7 @@ func (h *half) beginResponse(text []byte) {
 	}
 	h.t.mu.Unlock()
 	if x == nil {
-		h.lose("a response to nothing")
+		h.lose("a response without a request")
 		return
 	}
 	resp, err := parseHead(text, true, x.method)
@@ -204,7 +299,7 @@ func (h *half) beginResponse(text []byte) {
 	}
 	switch {
 	case resp.status == http.StatusSwitchingProtocols:
-		x.x.HeadFields(resp.status, resp.fields)
+		x.x.HeadFields(resp.status, shortFields(resp.fields))
 		x.x.End(nil)
 		h.t.mu.Lock()
 		socket := h.t.socket
@@ -218,7 +313,7 @@ func (h *half) beginResponse(text []byte) {
 	case resp.status < 200:
 		return // 100 Continue: another head follows
 	}
-	x.x.HeadFields(resp.status, resp.fields)
+	x.x.HeadFields(resp.status, shortFields(resp.fields))
 	h.x = x
 	none := x.method == http.MethodHead || resp.status == http.StatusNoContent || resp.status == http.StatusNotModified
 	if none {
@@ -228,7 +323,7 @@ func (h *half) beginResponse(text []byte) {
 	h.t.mu.Lock()
 	x.stream = h.body.stream
 	h.t.mu.Unlock()
-	h.body.sink = &bodySink{x: x.x, dir: capture.In, json: x.json && resp.isJSON(), refused: resp.status >= 400}
+	h.body.sink = &bodySink{x: x.x, dir: capture.In, json: x.json && resp.isJSON(), refused: resp.status >= 400, all: kept{conn: &h.t.collected}}
 	if h.body.done {
 		h.finish(nil)
 	}
@@ -236,7 +331,7 @@ func (h *half) beginResponse(text []byte) {
 
 // finish ends a message.
 func (h *half) finish(err error) {
-	h.body.sink.end(h.body)
+	h.body.sink.endBody(h.body)
 	h.body = nil
 	if h.response {
 		h.x.x.End(err)
@@ -249,7 +344,7 @@ func (h *half) finish(err error) {
 	h.x = nil
 }
 
-// lose gives up reading: what passes is not understood any more.
+// lose stops parsing because the traffic is not understood.
 func (h *half) lose(why string) {
 	h.lost = true
 	dir := capture.Out
@@ -262,13 +357,13 @@ func (h *half) lose(why string) {
 	if w == nil {
 		w = h.t.wire()
 	}
-	w.Junk(dir, h.head[:min(len(h.head), maxOther)], "no HTTP that can be read: "+why)
+	w.Junk(dir, h.head[:min(len(h.head), maxOther)], "not valid HTTP: "+why)
 }
 
-func (h *half) end() {
+func (h *half) endInput() {
 	switch {
 	case h.raw != nil:
-		h.raw.end()
+		h.raw.endInput()
 	case h.body != nil && h.body.toEnd:
 		h.body.done = true
 		h.finish(nil)
@@ -283,7 +378,7 @@ func (h *half) end() {
 
 var errCut = errors.New("the connection ended inside it")
 
-// cut ends the exchanges that never had a whole response.
+// cut ends the exchanges without a complete response.
 func (t *talk) cut() {
 	if twin := t.twin.Load(); twin != nil {
 		twin.cut()
@@ -303,16 +398,17 @@ func (t *talk) cut() {
 	}
 }
 
-// A body takes the bytes of an HTTP body off a stream, chunked or not.
+// A body reads an HTTP body from a stream, chunked or not.
 type body struct {
 	sink  *bodySink
-	left  int64 // of the body, or of this chunk
-	toEnd bool  // it ends with the connection
+	left  int64 // missing bytes of the body or of this chunk
+	toEnd bool  // the body ends with the connection
 	done  bool
 
 	chunked bool
-	state   int // of chunked: 0 the size's line, 1 data, 2 the line end behind it, 3 trailers
-	line    []byte
+	// state of a chunked body: 0 line with the size, 1 data, 2 line end after the data, 3 trailers.
+	state int
+	line  []byte
 
 	stream bool   // text/event-stream
 	coding string // gzip
@@ -331,8 +427,8 @@ func newBody(kind, coding string, length int64, chunked, untilEnd bool) *body {
 	return b
 }
 
-// take takes what belongs to the body and returns how much that was.
-func (b *body) take(p []byte) int {
+// feedBody reads the bytes that belong to the body and returns their number.
+func (b *body) feedBody(p []byte) int {
 	switch {
 	case b.toEnd:
 		b.sink.data(b, p)
@@ -373,7 +469,7 @@ func (b *body) take(p []byte) int {
 	return taken
 }
 
-// chunkLine takes a line between chunks (RFC 9112, section 7.1).
+// chunkLine reads a line between chunks (RFC 9112, section 7.1).
 func (b *body) chunkLine(line string) {
 	switch b.state {
 	case 0:
@@ -394,14 +490,14 @@ func (b *body) chunkLine(line string) {
 	}
 }
 
-// broken: chunks that cannot be read. What passes is taken as data until the end.
+// broken handles invalid chunks. The rest of the traffic is treated as data.
 func (b *body) broken() { b.chunked, b.toEnd = false, true }
 
-// A bodySink makes payloads of a body.
+// A bodySink makes payloads from a body.
 type bodySink struct {
 	x    *capture.Exchange
 	dir  capture.Dir
-	json bool // it should be a payload
+	json bool // expected to be a payload
 
 	refused bool // the status is an error: the body may be JSON of another kind
 	all     kept
@@ -411,13 +507,14 @@ type bodySink struct {
 func (s *bodySink) data(b *body, p []byte) {
 	if b.stream && b.coding == "" {
 		if s.sse == nil {
-			s.sse = &events{found: s.event}
+			s.sse = &events{found: s.event, line: kept{conn: s.all.conn}, data: kept{conn: s.all.conn}}
 		}
-		s.sse.take(p)
+		s.sse.feed(p)
 		return
 	}
 	if s.all.size == 0 && !b.chunked && !b.toEnd && b.left == int64(len(p)) && len(p) <= maxKept {
-		s.all = kept{p[:len(p):len(p)], len(p)} // all of it: it is used before p changes
+		// This is the whole body. It is used before p changes.
+		s.all = kept{buf: p[:len(p):len(p)], size: len(p), conn: s.all.conn}
 		return
 	}
 	s.all.add(p)
@@ -435,10 +532,11 @@ func (s *bodySink) event(data []byte, id string, size int) {
 	s.x.Response(data, id)
 }
 
-func (s *bodySink) end(b *body) {
+func (s *bodySink) endBody(b *body) {
+	defer s.all.free()
 	if b.stream && b.coding == "" {
 		if s.sse != nil {
-			s.sse.end()
+			s.sse.endInput()
 		}
 		return
 	}
@@ -453,7 +551,9 @@ func (s *bodySink) end(b *body) {
 	}
 	switch {
 	case b.stream:
-		(&events{found: s.event}).take(data)
+		e := &events{found: s.event}
+		e.feed(data)
+		e.endInput()
 	case !s.json || size > len(data) || s.refused && !bytes.Contains(data, []byte(`"jsonrpc"`)):
 		s.x.Junk(s.dir, data[:min(len(data), maxOther)], fmt.Sprintf("a body of %s, %d bytes", b.kind, size))
 	case s.dir == capture.Out:
@@ -471,7 +571,7 @@ func gunzip(data []byte) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(z, maxKept))
 }
 
-// events takes an event stream apart as it passes (HTML, section 9.2.6).
+// An events parses a forwarded event stream (HTML, section 9.2.6).
 type events struct {
 	found func(data []byte, id string, size int)
 	line  kept
@@ -482,7 +582,7 @@ type events struct {
 	id    string
 }
 
-func (e *events) take(p []byte) {
+func (e *events) feed(p []byte) {
 	for len(p) > 0 {
 		if e.cr && p[0] == '\n' {
 			e.cr = false
@@ -505,7 +605,7 @@ func (e *events) take(p []byte) {
 
 func (e *events) oneLine(line []byte) {
 	if len(line) == 0 {
-		// MCP's older transport announces its endpoint in an event of its own, which is no message.
+		// MCP's older transport announces its endpoint in a separate event, which is not a message.
 		if e.has && e.data.size > 0 && (e.kind == "" || e.kind == "message") {
 			e.found(e.data.buf, e.id, e.data.size)
 		}
@@ -529,4 +629,7 @@ func (e *events) oneLine(line []byte) {
 	}
 }
 
-func (e *events) end() {}
+func (e *events) endInput() {
+	e.line.free()
+	e.data.free()
+}

@@ -14,13 +14,15 @@ import (
 	"github.com/da1ed7bb/parley/capture"
 )
 
-// preface is what an HTTP/2 client says first (RFC 9113, section 3.4). Its first part looks like the head of a request.
+// preface is the start of an HTTP/2 connection from the client (RFC 9113, section 3.4). Its first
+// part looks like a request head.
 const (
 	prefaceHead = "PRI * HTTP/2.0\r\n\r\n"
 	prefaceRest = "SM\r\n\r\n"
 )
 
-// Kinds of frames, their flags and what else of HTTP/2 is looked at (RFC 9113, sections 6 and 11).
+// Frame types, their flags and other constants of HTTP/2 that are examined (RFC 9113, sections 6
+// and 11).
 const (
 	frameData         = 0
 	frameHeaders      = 1
@@ -42,12 +44,12 @@ const (
 	maxTableSize = 1 << 20
 )
 
-// A twin is one HTTP/2 connection as it passes. What the two directions know of it is needed by both: streams, and how large the
-// other's table of headers may be.
+// A twin is one forwarded HTTP/2 connection. Both directions need its state: the streams, and the
+// other side's limit of the header table.
 type twin struct {
 	t *talk
 
-	mu      sync.Mutex // guards what is below, and both ways
+	mu      sync.Mutex // guards the fields below, and both ways
 	streams map[uint32]*stream
 	ways    [2]*way // of requests, of responses
 }
@@ -56,7 +58,7 @@ type twin struct {
 type stream struct {
 	*exchange
 	request, response *body
-	asked             bool // the request is whole
+	asked             bool // the request is complete
 }
 
 // A way reads the frames of one direction.
@@ -65,18 +67,20 @@ type way struct {
 	response bool
 	dir      capture.Dir
 
-	skip    string // of the preface
-	head    []byte // of a frame
+	skip    string // remaining preface
+	head    []byte // frame header
 	payload kept
-	want    int // bytes of the payload
+	want    int // missing bytes of the payload
 	lost    bool
 
 	table  *hpack.Decoder
-	fields []hpack.HeaderField // of the block that is read
-	block  []byte
-	ends   bool   // the block that is read ends its stream
-	id     uint32 // of the block that is read
-	push   bool   // it is a promise: what is promised is not shown
+	fields []hpack.HeaderField // of the current header block
+	// size is the size of fields as RFC 9113, section 6.5.2, counts: name, value and 32 bytes each.
+	size  int
+	block []byte
+	ends  bool   // the current block ends its stream
+	id    uint32 // of the current block
+	push  bool   // the block is a push promise; the promised stream is not recorded
 }
 
 const frameHead = 9
@@ -90,22 +94,32 @@ func newTwin(t *talk) *twin {
 		} else {
 			w.skip = prefaceRest
 		}
-		w.table = hpack.NewDecoder(4096, func(f hpack.HeaderField) { w.fields = append(w.fields, f) })
+		w.table = hpack.NewDecoder(4096, w.field)
 		w.table.SetMaxStringLength(maxHead)
 		c.ways[i] = w
 	}
 	return c
 }
 
-// take reads p as it passes.
-func (w *way) take(p []byte) {
+// field adds one header of a block. A few bytes can refer to a long table entry many times (RFC
+// 7541, section 7.3), so the expanded size is limited.
+func (w *way) field(f hpack.HeaderField) {
+	if w.size += len(f.Name) + len(f.Value) + 32; w.size > maxHead {
+		w.table.SetEmitEnabled(false)
+		return
+	}
+	w.fields = append(w.fields, f)
+}
+
+// feed reads forwarded bytes.
+func (w *way) feed(p []byte) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	for len(p) > 0 && !w.lost {
 		switch {
 		case w.skip != "":
 			if p[0] != w.skip[0] {
-				w.lose("the preface of HTTP/2 goes on otherwise")
+				w.lose("an invalid HTTP/2 preface")
 				return
 			}
 			w.skip, p = w.skip[1:], p[1:]
@@ -123,7 +137,7 @@ func (w *way) take(p []byte) {
 			if w.want == 0 {
 				w.frame(nil)
 			}
-		case w.payload.size == 0 && len(p) >= w.want: // whole, as most are: no copy
+		case w.payload.size == 0 && len(p) >= w.want: // complete, as most are: no copy
 			data := p[:w.want]
 			p = p[w.want:]
 			w.frame(data)
@@ -131,6 +145,10 @@ func (w *way) take(p []byte) {
 			n := min(w.want-w.payload.size, len(p))
 			w.payload.add(p[:n])
 			p = p[n:]
+			if w.payload.full {
+				w.lose("too much data at once")
+				return
+			}
 			if w.payload.size == w.want {
 				w.frame(w.payload.buf)
 				w.payload.reset()
@@ -139,20 +157,29 @@ func (w *way) take(p []byte) {
 	}
 }
 
-// lose gives up reading this direction: what passes is not understood any more.
+// lose stops parsing this direction because the traffic is not understood.
 func (w *way) lose(why string) {
 	w.lost = true
-	w.c.t.wire().Junk(w.dir, nil, "no HTTP/2 that can be read: "+why)
+	w.payload.free()
+	w.head, w.block, w.fields = nil, nil, nil
+	w.c.t.wire().Junk(w.dir, nil, "not valid HTTP/2: "+why)
+	if other := w.c.ways[1]; !w.response {
+		other.lost = true // its streams are unknown from now on
+		other.payload.free()
+	}
+	w.c.cutLocked(errLost)
 }
 
-// frame takes a whole frame.
+var errLost = errors.New("the tap could not continue")
+
+// frame handles a complete frame.
 func (w *way) frame(p []byte) {
 	kind, flags := w.head[3], w.head[4]
 	id := binary.BigEndian.Uint32(w.head[5:]) & 0x7fffffff
 	w.head = w.head[:0]
 	if flags&flagPadded != 0 && (kind == frameData || kind == frameHeaders || kind == framePushPromise) {
 		if len(p) == 0 || int(p[0]) >= len(p) {
-			w.lose("a frame of padding alone")
+			w.lose("a frame with padding only")
 			return
 		}
 		p = p[1 : len(p)-int(p[0])]
@@ -172,14 +199,14 @@ func (w *way) frame(p []byte) {
 		w.headers(flags)
 	case framePushPromise:
 		if len(p) < 4 {
-			w.lose("a promise of nothing")
+			w.lose("a push promise without a stream")
 			return
 		}
 		w.push, w.block = true, append(w.block[:0], p[4:]...)
 		w.headers(flags)
 	case frameContinuation:
 		if w.block = append(w.block, p...); len(w.block) > maxHead {
-			w.lose("headers that do not end")
+			w.lose("unterminated headers")
 			return
 		}
 		w.headers(flags)
@@ -194,7 +221,7 @@ func (w *way) frame(p []byte) {
 	}
 }
 
-// settings bind the other side: how large its table may be (RFC 7541, section 4.2).
+// settings apply to the other side: the limit of its table (RFC 7541, section 4.2).
 func (w *way) settings(p []byte) {
 	other := w.c.ways[0]
 	if !w.response {
@@ -207,14 +234,21 @@ func (w *way) settings(p []byte) {
 	}
 }
 
-// headers takes a block of headers once it is whole.
+// headers handles a header block once it is complete.
 func (w *way) headers(flags byte) {
 	if flags&flagEndHeaders == 0 {
 		return
 	}
-	w.fields = w.fields[:0]
+	clear(w.fields)
+	w.fields, w.size = w.fields[:0], 0
 	_, err := w.table.Write(w.block)
-	if err = errors.Join(err, w.table.Close()); err != nil {
+	if err = errors.Join(err, w.table.Close()); err == nil && w.size > maxHead {
+		err = errors.New("headers of more than 256 KiB")
+	}
+	if cap(w.block) > 64<<10 {
+		w.block = nil
+	}
+	if err != nil {
 		w.lose(err.Error())
 		return
 	}
@@ -223,11 +257,15 @@ func (w *way) headers(flags byte) {
 	}
 	pseudo := map[string]string{}
 	h := make(http.Header, len(w.fields))
+	size := 0
 	for _, f := range w.fields {
-		if f.IsPseudo() {
-			pseudo[f.Name] = f.Value
-		} else {
-			h.Add(f.Name, f.Value)
+		switch size += len(f.Name) + min(len(f.Value), maxField) + 32; {
+		case f.IsPseudo():
+			pseudo[f.Name] = short(f.Value)
+		case size <= maxFields:
+			h.Add(short(f.Name), short(f.Value))
+		default:
+			h.Set("Parley-Cut", "more headers are not recorded")
 		}
 	}
 	if w.response {
@@ -255,14 +293,14 @@ func (w *way) beginRequest(pseudo map[string]string, h http.Header) {
 	s = &stream{exchange: &exchange{json: isJSON(h) && !w.ends}}
 	s.x = w.c.t.wire().Exchange(capture.Out, pseudo[":method"], pseudo[":path"], h)
 	s.request = openBody(h)
-	s.request.sink = &bodySink{x: s.x, dir: capture.Out, json: s.json}
+	s.request.sink = &bodySink{x: s.x, dir: capture.Out, json: s.json, all: kept{conn: &w.c.t.collected}}
 	w.c.streams[w.id] = s
 	if w.ends {
 		w.asked(s)
 	}
 }
 
-// openBody is a body whose end is told by others.
+// openBody returns a body whose end is marked by frames.
 func openBody(h http.Header) *body {
 	return newBody(mediaType(h.Get("Content-Type")), strings.ToLower(h.Get("Content-Encoding")), -1, false, true)
 }
@@ -271,7 +309,7 @@ func openBody(h http.Header) *body {
 func (w *way) asked(s *stream) {
 	if !s.asked {
 		s.asked = true
-		s.request.sink.end(s.request)
+		s.request.sink.endBody(s.request)
 	}
 }
 
@@ -283,19 +321,19 @@ func (w *way) beginResponse(pseudo map[string]string, h http.Header) {
 	if s.response == nil {
 		status, err := strconv.Atoi(pseudo[":status"])
 		if err != nil || status < 200 {
-			return // what comes before the response
+			return // an interim response
 		}
 		s.x.Head(status, h)
 		s.response = openBody(h)
 		s.stream = s.response.stream
-		s.response.sink = &bodySink{x: s.x, dir: capture.In, json: s.json && isJSON(h), refused: status >= 400}
+		s.response.sink = &bodySink{x: s.x, dir: capture.In, json: s.json && isJSON(h), refused: status >= 400, all: kept{conn: &w.c.t.collected}}
 	}
 	if w.ends {
 		w.over(w.id, nil)
 	}
 }
 
-// data takes a part of a body.
+// data handles a part of a body.
 func (w *way) data(id uint32, p []byte, ends bool) {
 	s := w.c.streams[id]
 	if s == nil {
@@ -306,7 +344,7 @@ func (w *way) data(id uint32, p []byte, ends bool) {
 		b = s.response
 	}
 	if b != nil && len(p) > 0 {
-		b.take(p)
+		b.feedBody(p)
 	}
 	switch {
 	case !ends:
@@ -326,12 +364,12 @@ func (w *way) over(id uint32, err error) {
 	delete(w.c.streams, id)
 	w.asked(s)
 	if s.response != nil {
-		s.response.sink.end(s.response)
+		s.response.sink.endBody(s.response)
 	}
 	s.x.End(err)
 }
 
-// reset is the end of a stream by whoever did not want it any more.
+// reset handles the cancellation of a stream by either side.
 func (w *way) reset(id, code uint32) {
 	err := fmt.Errorf("reset by the server with code %d", code)
 	if !w.response {
@@ -342,23 +380,32 @@ func (w *way) reset(id, code uint32) {
 	w.over(id, err)
 }
 
-// end is the end of one direction.
-func (w *way) end() {}
+// endInput handles the end of one direction.
+func (w *way) endInput() {
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	w.payload.free()
+}
 
-// cut ends the streams that never had a whole response.
+// cut ends the streams without a complete response.
 func (c *twin) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.cutLocked(errCut)
+}
+
+// cutLocked ends all streams. why applies to those that are not event streams.
+func (c *twin) cutLocked(why error) {
 	for id, s := range c.streams {
-		var err error
-		if !s.stream {
-			err = errCut
+		if s.stream {
+			c.ways[1].over(id, nil)
+		} else {
+			c.ways[1].over(id, why)
 		}
-		c.ways[1].over(id, err)
 	}
 }
 
-// isPreface reports whether a head is that of HTTP/2's preface.
+// isPreface reports whether a head is the HTTP/2 preface.
 func isPreface(head []byte) bool {
 	return strings.HasPrefix(string(head[:min(len(head), 32)]), prefaceHead)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/da1ed7bb/parley/capture/tap"
 )
 
-// serveHTTP2 serves h in HTTP/2 without TLS, and nothing else.
+// serveHTTP2 serves h with HTTP/2 without TLS only.
 func serveHTTP2(t *testing.T, h http.Handler) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func http2Client(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// A copied connection keeps what went through it.
+// A copied stores what is transmitted on its connection.
 type copied struct {
 	net.Conn
 	mu         sync.Mutex
@@ -85,8 +85,8 @@ func (l *copying) Accept() (net.Conn, error) {
 	return out, nil
 }
 
-// HTTP/2 passes byte for byte and is read: requests at once on one connection, a stream of events, a body that is large, and a request
-// that its client gives up.
+// TestRelayOfHTTP2 checks that HTTP/2 is forwarded byte for byte and parsed: concurrent requests on
+// one connection, an event stream, a large body, and a request that its client cancels.
 func TestRelayOfHTTP2(t *testing.T) {
 	waiting, gone := make(chan struct{}), make(chan struct{})
 	address := serveHTTP2(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +220,8 @@ func TestRelayOfHTTP2(t *testing.T) {
 	}
 }
 
-// In whatever pieces the frames come, they are read alike; broken ones are told, and pass.
+// TestHTTP2InPieces checks that frames give the same result for any division into pieces. Broken
+// ones are reported and forwarded.
 func TestHTTP2InPieces(t *testing.T) {
 	frame := func(kind, flags byte, id uint32, payload string) string {
 		return string([]byte{byte(len(payload) >> 16), byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}) + payload

@@ -5,25 +5,27 @@ import (
 	"sync"
 )
 
-// A turn orders what both directions of a connection record. Whoever holds it has sent bytes and not yet shown them to the reader: what
-// they cause on the other side comes later.
+// A turn orders what the two directions of a connection record. Its holder has sent bytes that are
+// not yet recorded. Their effects on the other side are recorded later.
 type turn struct{ sync.Mutex }
 
-// pass copies from src to dst as bytes arrive and shows them to r. It returns an error of dst only.
+// pass copies bytes from src to dst as they arrive and passes them to r. It returns only errors of
+// dst.
 //
-// Bytes leave before they are looked at where dst takes them without waiting, so that reading is not in their way; the turn is held
-// until they are recorded, so that a question is recorded before its answer. Where dst would have to wait, or cannot tell,
-// they are recorded first: nobody holds the turn while waiting for the other side.
+// If dst accepts the bytes without blocking, they are sent before they are parsed, so that parsing
+// does not delay them. The turn is held until they are recorded, so that a request is recorded
+// before its response. If dst would block, or if that is unknown, they are recorded first: the turn
+// is not held while pass waits for the other side.
 func pass(dst io.Writer, src io.Reader, r reader, t *turn) error {
 	buf := make([]byte, 64<<10)
 	try := newTry(dst)
-	defer r.end()
+	defer r.endInput()
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
 			t.Lock()
 			sent := try.write(buf[:n])
-			r.take(buf[:n])
+			r.feed(buf[:n])
 			t.Unlock()
 			if sent < n {
 				if _, err := dst.Write(buf[sent:n]); err != nil {
@@ -32,17 +34,17 @@ func pass(dst io.Writer, src io.Reader, r reader, t *turn) error {
 			}
 		}
 		if err != nil {
-			return nil // the end, of whatever kind: the other side sees it as a close
+			return nil // any error is an end: the other side receives a close
 		}
 	}
 }
 
-// passHTTP is pass for requests, whose heads may be rewritten: these are read first.
+// passHTTP is pass for requests, whose heads may be rewritten and are therefore parsed first.
 func passHTTP(dst io.Writer, src io.Reader, h *half, t *turn) error {
 	buf := make([]byte, 64<<10)
 	var out []byte
 	try := newTry(dst)
-	defer h.end()
+	defer h.endInput()
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
@@ -50,7 +52,7 @@ func passHTTP(dst io.Writer, src io.Reader, h *half, t *turn) error {
 			sent := 0
 			if out = out[:0]; h.keeps(n) {
 				sent = try.write(buf[:n])
-				h.take(buf[:n])
+				h.feed(buf[:n])
 				out = append(out, buf[sent:n]...)
 			} else {
 				out = h.filter(buf[:n], out)

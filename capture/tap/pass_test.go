@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/capture/tap"
 )
 
-// serveConn hands the first connection to f.
+// serveConn passes the first connection to f.
 func serveConn(t *testing.T, f func(c net.Conn)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,7 +40,8 @@ func serveConn(t *testing.T, f func(c net.Conn)) (address string) {
 	return l.Addr().String()
 }
 
-// Bytes leave before they are read, and a question is recorded before its answer all the same.
+// TestQuestionsAreRecordedBeforeAnswers checks that bytes are sent before they are parsed, and a
+// request is still recorded before its response.
 func TestQuestionsAreRecordedBeforeAnswers(t *testing.T) {
 	address := serveConn(t, func(c net.Conn) {
 		lines := bufio.NewScanner(c)
@@ -91,13 +92,15 @@ func TestQuestionsAreRecordedBeforeAnswers(t *testing.T) {
 	}
 }
 
-// Who does not read holds up nobody but the one that speaks to him.
+// TestOneDirectionDoesNotHoldUpTheOther checks that a peer that does not read delays only the
+// direction towards it.
 func TestOneDirectionDoesNotHoldUpTheOther(t *testing.T) {
 	const size = 32 << 20 // more than all buffers on the way
 	got := make(chan int64, 1)
 	address := serveConn(t, func(c net.Conn) {
 		var writing sync.WaitGroup
-		writing.Go(func() { _, _ = c.Write(bytes.Repeat([]byte("x"), size)) }) // nobody reads it until the end
+		// This write blocks until the end, because the peer does not read.
+		writing.Go(func() { _, _ = c.Write(bytes.Repeat([]byte("x"), size)) })
 		n, _ := io.Copy(io.Discard, c)
 		got <- n
 		writing.Wait()

@@ -11,51 +11,59 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 )
 
-// A Carrier is what a Relay passes on.
+// A Carrier is the transport that a Relay forwards.
 type Carrier int
 
 const (
 	Stream Carrier = iota // TCP or a Unix socket: each connection is a wire
-	HTTP                  // HTTP/1.1, HTTP/2 without TLS and WebSocket: all HTTP is one wire, each WebSocket is another
+	// HTTP is HTTP/1.1, HTTP/2 without TLS and WebSocket. All HTTP is one wire, and each WebSocket
+	// is another.
+	HTTP
 )
 
-// dialTime bounds the dial of the server for each connection.
+// dialTime limits the dial to the server for each connection.
 const dialTime = 10 * time.Second
 
-// A Relay takes connections for a server elsewhere and passes them on, each over one of its own.
+// A Relay accepts connections for a server elsewhere and forwards each over a connection of its
+// own.
 type Relay struct {
-	Dial    func(ctx context.Context) (net.Conn, error) // a connection to the server
-	Dial2   func(ctx context.Context) (net.Conn, error) // one for a client that speaks HTTP/2 from its first byte on; nil: Dial
+	Dial func(ctx context.Context) (net.Conn, error) // connects to the server
+	// Dial2 connects to the server for a client that starts with HTTP/2. If nil, Dial is used.
+	Dial2   func(ctx context.Context) (net.Conn, error)
 	Carrier Carrier
 	Framing Framing // of a Stream
 
-	// Host replaces the Host header of HTTP requests, since the client names us, and most servers answer only to their own
-	// name. It is the one thing that is changed, and in HTTP/1.1 alone: the headers of HTTP/2 cannot be changed without making all of them
-	// anew. Empty: the client's stays. Only what is in Names is replaced: a web page that
-	// reaches us under a name of its own (DNS rebinding) must not borrow the server's.
+	// Host replaces the Host header of HTTP requests, because the client sends our name and most
+	// servers accept only their own. This is the only change, and only HTTP/1.1 requests are
+	// changed: in HTTP/2, a header cannot be replaced without encoding all of them again. If "",
+	// the client's Host is sent. Only a Host listed in Names is replaced: a web page that reaches
+	// us under another name (DNS rebinding) must not get the server's.
 	Host  string
-	Names []string // of ours, with port
+	Names []string // our host names, with port
 
 	Record *capture.Recorder
 	Info   capture.WireInfo
 
-	// Failed is told of a connection that could not be passed on. Nil: nobody is.
+	// Failed is called for a connection that could not be forwarded. If nil, it is not called. Of
+	// HTTP, the client also gets a response with status 502 and the reason, which is recorded.
 	Failed func(err error)
 
 	once sync.Once
 	web  *capture.Wire
 }
 
-// Serve passes connections on until ctx ends or the listener fails. It closes the listener, then the connections, and returns when all of
-// them have ended; nil after the end of ctx.
+// Serve forwards connections until ctx ends or the listener fails. It closes the listener and then
+// the connections, and returns when all of them are closed. It returns nil after ctx ends.
 func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var conns sync.WaitGroup
 	defer func() {
 		cancel()
-		conns.Wait()
+		grace.Wait(&conns, grace.Time) // Dial may ignore its context
 		if r.web != nil {
 			r.web.Close(nil)
 		}
@@ -67,14 +75,14 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			_ = l.Close() // already failing with err
+			_ = l.Close() // err is already being returned
 			return err
 		}
 		conns.Go(func() { r.serve(ctx, c) })
 	}
 }
 
-// httpWire is the wire of all HTTP.
+// httpWire returns the wire of all HTTP.
 func (r *Relay) httpWire() *capture.Wire {
 	r.once.Do(func() { r.web = r.Record.Wire(r.Info) })
 	return r.web
@@ -82,8 +90,9 @@ func (r *Relay) httpWire() *capture.Wire {
 
 func (r *Relay) serve(ctx context.Context, client net.Conn) {
 	defer client.Close()
+	defer rescue.Catch(nil, nil) // of Dial and Failed
 	dial := r.Dial
-	if r.Dial2 != nil && r.Carrier == HTTP { // what the client speaks decides
+	if r.Dial2 != nil && r.Carrier == HTTP { // the client's protocol decides
 		stop := context.AfterFunc(ctx, func() { _ = client.Close() })
 		peeked := &peekedConn{Conn: client, first: make([]byte, len(prefaceHead))}
 		n, err := io.ReadAtLeast(client, peeked.first, len("PRI"))
@@ -99,17 +108,24 @@ func (r *Relay) serve(ctx context.Context, client net.Conn) {
 	dialing, cancel := context.WithTimeout(ctx, dialTime)
 	server, err := dial(dialing)
 	cancel()
+	info := r.Info
+	info.Peer = client.RemoteAddr().String()
 	if err != nil {
-		if r.Failed != nil && ctx.Err() == nil {
+		if ctx.Err() != nil {
+			return
+		}
+		if r.Failed != nil {
 			r.Failed(err)
+		}
+		if r.Carrier == HTTP {
+			defer context.AfterFunc(ctx, func() { _ = client.Close() })()
+			r.refuse(client, info, err)
 		}
 		return
 	}
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })()
 
-	info := r.Info
-	info.Peer = client.RemoteAddr().String()
 	if r.Carrier == HTTP {
 		r.serveHTTP(client, server, info)
 		return
@@ -135,7 +151,7 @@ func (r *Relay) serveHTTP(client, server net.Conn, info capture.WireInfo) {
 	t.cut()
 }
 
-// A peekedConn is a connection of which some bytes were read already.
+// A peekedConn is a connection of which some bytes have been read already.
 type peekedConn struct {
 	net.Conn
 	first []byte
@@ -150,7 +166,7 @@ func (c *peekedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// CloseWrite ends one direction, if the connection can do that.
+// CloseWrite closes one direction, if the connection supports that.
 func (c *peekedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -158,16 +174,20 @@ func (c *peekedConn) CloseWrite() error {
 	return c.Close()
 }
 
-// both copies in both directions and passes on half a close: one end of a connection may stop sending and still read.
+// both copies in both directions and forwards half-closes: one side may stop sending and still
+// read.
 func both(client, server net.Conn, out, in func() error) {
 	var ways sync.WaitGroup
+	broken := func(error) { _, _ = client.Close(), server.Close() } // a panic of one of them
 	ways.Go(func() {
+		defer rescue.Catch(nil, broken)
 		if out() != nil {
-			_ = client.Close() // who sends to nobody learns it
+			_ = client.Close() // the client detects that nothing is received
 		}
 		closeWrite(server)
 	})
 	ways.Go(func() {
+		defer rescue.Catch(nil, broken)
 		if in() != nil {
 			_ = server.Close()
 		}
@@ -176,7 +196,8 @@ func both(client, server net.Conn, out, in func() error) {
 	ways.Wait()
 }
 
-// closeWrite ends one direction of a connection; what cannot do that is closed.
+// closeWrite closes one direction of a connection, or the whole connection if that is not
+// supported.
 func closeWrite(c net.Conn) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite() // it may be closed already
@@ -185,14 +206,18 @@ func closeWrite(c net.Conn) {
 	_ = c.Close()
 }
 
-// withHost is a request's head with another Host.
+// withHost returns a request head with another Host.
 func withHost(head []byte, host string, names []string) []byte {
 	out := make([]byte, 0, len(head)+len(host))
 	for line := range bytes.Lines(head) {
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		if ok && bytes.EqualFold(name, []byte("host")) && slices.Contains(names, strings.ToLower(string(bytes.TrimSpace(value)))) {
 			out = append(out, name...)
-			out = append(append(append(out, ": "...), host...), "\r\n"...)
+			out = append(append(out, ": "...), host...)
+			if bytes.HasSuffix(line, []byte("\r\n")) {
+				out = append(out, '\r')
+			}
+			out = append(out, '\n')
 			continue
 		}
 		out = append(out, line...)

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// bySignal is the exit code of a child that ended in another way.
+// bySignal returns the exit code of a child that has none.
 func bySignal(*os.ProcessState) int { return 1 }
 
-// A trier would write what can be written without waiting. Here nothing is tried.
+// A trier writes what can be written without blocking. On this system it writes nothing.
 type trier struct{}
 
 func newTry(io.Writer) *trier { return &trier{} }

@@ -11,10 +11,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,7 +24,7 @@ import (
 	"github.com/da1ed7bb/parley/capture/tap"
 )
 
-// beAServer is a child: it says words on stderr, then does as told.
+// beAServer runs a child: it prints words on stderr, then acts as words[0] names.
 func beAServer(words []string) int {
 	switch words[0] {
 	case "echo": // all of stdin, after its end
@@ -56,7 +58,7 @@ func newRecorder(t *testing.T) *capture.Recorder {
 	return rec
 }
 
-// seen is what was recorded, in short.
+// seen returns the recorded events in short form.
 func seen(rec *capture.Recorder) []string {
 	rec.Flush()
 	var out []string
@@ -77,7 +79,8 @@ func seen(rec *capture.Recorder) []string {
 	return out
 }
 
-// What no limit takes passes byte for byte: half lines, huge ones, what is no JSON, and the end of input.
+// TestChildPassesAll checks that what exceeds the limits is forwarded byte for byte: partial lines,
+// huge lines, invalid JSON, and the end of input.
 func TestChildPassesAll(t *testing.T) {
 	huge := strings.Repeat("x", 17<<20)
 	in := "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\r\n\xff\x00no json\n\n" + huge + "\nhalf a li"
@@ -135,7 +138,7 @@ func TestChildThatIsNone(t *testing.T) {
 	}
 }
 
-// serve runs a relay to the server at address and returns where it listens.
+// serve runs a relay to the server at address and returns its own address.
 func serve(t *testing.T, r *tap.Relay, address string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -197,7 +200,7 @@ func TestRelayOfHTTP(t *testing.T) {
 		}
 		_ = res.Body.Close()
 	}
-	// A page that came here by a name of its own does not get the server's.
+	// A page that used another name for us does not get the server's Host.
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+at+"/", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -219,12 +222,24 @@ func TestRelayOfHTTP(t *testing.T) {
 		"http POST / 200 done", `request out {"jsonrpc":"2.0","id":1,"method":"a"}`, `request in {"jsonrpc":"2.0","id":1,"method":"a"}`,
 		"http GET / 200 done",
 	}
-	if diff := cmp.Diff(want, seen(rec)); diff != "" {
+	// The client has the last response before it is recorded.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var got []string
+	for err := error(nil); err == nil; {
+		rev := rec.Rev()
+		if got = seen(rec); slices.Equal(got, want) {
+			break
+		}
+		err = rec.Wait(ctx, rev)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// A stream passes in both directions, half a close included, whatever pieces it comes in.
+// TestRelayOfStream checks that a stream is forwarded in both directions, including half-closes,
+// for any division into pieces.
 func TestRelayOfStream(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -237,7 +252,7 @@ func TestRelayOfStream(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		all, _ := io.ReadAll(c) // to the end: only half a close makes it return
+		all, _ := io.ReadAll(c) // to the end: returns only after a half-close
 		_, _ = c.Write(all)
 	}()
 	rec := newRecorder(t)

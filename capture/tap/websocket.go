@@ -8,29 +8,29 @@ import (
 	"io"
 )
 
-// frames reads one direction of a WebSocket (RFC 6455, section 5) as it passes.
+// A frames reads one direction of a WebSocket (RFC 6455, section 5).
 type frames struct {
 	s    sink
 	head []byte
-	want int // bytes of the head, once that is known
+	want int // length of the frame header, once known
 
-	left       uint64 // of this frame's payload
+	left       uint64 // missing bytes of this frame's payload
 	mask       [4]byte
 	masked     bool
-	at         int // in the mask
+	at         int // position in the mask
 	opcode     byte
 	fin        bool
-	message    kept // of all frames so far
+	message    kept // the payload of all frames so far
 	text       bool
 	compressed bool
 	control    []byte
-	window     []byte // the last 32 KiB that were inflated: the next message may point into it
+	window     []byte // the last 32 KiB of inflated data, which the next message may refer to
 	lost       bool
 }
 
 const window = 32 << 10
 
-func (f *frames) take(p []byte) {
+func (f *frames) feed(p []byte) {
 	for len(p) > 0 && !f.lost {
 		if f.left == 0 {
 			p = f.header(p)
@@ -46,7 +46,7 @@ func (f *frames) take(p []byte) {
 	}
 }
 
-// header takes bytes of a frame's header.
+// header reads bytes of a frame header.
 func (f *frames) header(p []byte) []byte {
 	for len(p) > 0 {
 		f.head = append(f.head, p[0])
@@ -67,14 +67,14 @@ func (f *frames) header(p []byte) []byte {
 			}
 		}
 		if len(f.head) == f.want {
-			f.begin()
+			f.startFrame()
 			return p
 		}
 	}
 	return p
 }
 
-func (f *frames) begin() {
+func (f *frames) startFrame() {
 	h := f.head
 	f.head = f.head[:0]
 	f.fin, f.opcode = h[0]&0x80 != 0, h[0]&0x0f
@@ -100,7 +100,8 @@ func (f *frames) begin() {
 	case 0, 8, 9, 10:
 	default:
 		f.lost = true
-		f.s.junk(h, "no WebSocket frame; what follows is not read")
+		f.message.free()
+		f.s.junk(h, "not a WebSocket frame; the rest is not parsed")
 		return
 	}
 	if f.left = length; length == 0 {
@@ -108,7 +109,7 @@ func (f *frames) begin() {
 	}
 }
 
-// data takes bytes of a frame's payload. The bytes are unmasked in a copy.
+// data reads bytes of a frame's payload and unmasks a copy.
 func (f *frames) data(p []byte) {
 	if f.masked {
 		plain := make([]byte, len(p))
@@ -119,7 +120,7 @@ func (f *frames) data(p []byte) {
 		p = plain
 	}
 	if f.opcode >= 8 {
-		f.control = append(f.control, p[:min(len(p), 125)]...)
+		f.control = append(f.control, p[:min(len(p), 125-len(f.control))]...) // the maximum length
 		return
 	}
 	f.message.add(p)
@@ -136,11 +137,12 @@ func (f *frames) frame() {
 	if f.opcode > 8 || !f.fin {
 		return
 	}
+	defer f.message.reset()
 	data, size := f.message.buf, f.message.size
 	if f.compressed && size == len(data) {
 		plain, err := f.inflate(data)
 		if err != nil {
-			f.s.junk(data[:min(len(data), maxOther)], "a compressed message that cannot be read: "+err.Error())
+			f.s.junk(data[:min(len(data), maxOther)], "an invalid compressed message: "+err.Error())
 			return
 		}
 		data, size = plain, len(plain)
@@ -152,7 +154,7 @@ func (f *frames) frame() {
 	f.s.payload(data, size)
 }
 
-// inflate undoes permessage-deflate (RFC 7692, section 7.2.2).
+// inflate decompresses permessage-deflate data (RFC 7692, section 7.2.2).
 func (f *frames) inflate(data []byte) ([]byte, error) {
 	src := io.MultiReader(bytes.NewReader(data), bytes.NewReader([]byte("\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
 	r := flate.NewReaderDict(src, f.window)
@@ -168,8 +170,9 @@ func (f *frames) inflate(data []byte) ([]byte, error) {
 	return plain, nil
 }
 
-func (f *frames) end() {
+func (f *frames) endInput() {
 	if f.left > 0 || len(f.head) > 0 {
 		f.s.junk(f.message.buf[:min(len(f.message.buf), maxOther)], "the connection ends inside a frame")
 	}
+	f.message.free()
 }

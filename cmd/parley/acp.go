@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,14 +16,16 @@ import (
 	"github.com/da1ed7bb/parley/agent/acpagent"
 )
 
-const acpHelp = `Use the agents of an ACP server: IBM's Agent Communication Protocol, not the one of code editors (parley edit).
+const acpHelp = `Use the agents of an ACP server (IBM's Agent Communication Protocol). For the Agent Client Protocol
+of code editors, see "parley edit".
 
   parley acp agents :3000/acp
   parley acp run :3000/acp words "one word after the other"
   parley acp run ask hello --answer Ada -- parley demo --acp --stdio
 
-An http address is the REST binding; one that ends in /rpc is JSON-RPC by POST, and all other carriers are JSON-RPC too.
-What an agent asks is asked on the terminal; without one --answer says it, or the run is left waiting for parley acp resume.`
+An http address uses the REST binding, or JSON-RPC over POST if it ends in /rpc. All other
+transports use JSON-RPC. Questions of an agent appear on the terminal. Without a terminal, --answer
+answers them, or the run keeps waiting for "parley acp resume".`
 
 func (a *app) acpCommand() *cobra.Command {
 	cmd := a.protocolCommand("acp", "use the agents of an ACP server", acpHelp, "parley acp agents -- CMD")
@@ -30,7 +33,7 @@ func (a *app) acpCommand() *cobra.Command {
 	return cmd
 }
 
-// protocolCommand makes the command that a protocol's verbs are below.
+// protocolCommand returns the parent command of a protocol's commands.
 func (a *app) protocolCommand(name, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name,
@@ -42,35 +45,34 @@ func (a *app) protocolCommand(name, short, long, example string) *cobra.Command 
 				return unknownVerb(cmd, plain(args[0]))
 			}
 			if a.hasArgv {
-				return usagef("a verb is missing in front of --: %s", example)
+				return usagef("missing command before --: %s", example)
 			}
 			return cmd.Help()
 		},
 	}
-	cmd.SuggestionsMinimumDistance = 2
 	return cmd
 }
 
-func (a *app) acpVerb(cmd *cobra.Command, do func(ctx context.Context, v *agentVerb) error) (*cobra.Command, *agentVerb) {
-	cmd, v := a.agentVerbCommand(cmd, func(ctx context.Context, v *agentVerb) error { return v.connectACP(ctx) }, do)
-	cmd.Flags().StringVar(&v.binding, "binding", "", "`HOW` to speak to an http address: rest or rpc, whatever it ends in")
+func (a *app) acpSubcommand(cmd *cobra.Command, do func(ctx context.Context, v *agentCommand) error) (*cobra.Command, *agentCommand) {
+	cmd, v := a.agentVerbCommand(cmd, func(ctx context.Context, v *agentCommand) error { return v.connectACP(ctx) }, do)
+	cmd.Flags().StringVar(&v.binding, "binding", "", "`BINDING` for http addresses: rest or rpc, independent of the path")
 	cmd.ValidArgsFunction = a.completeAgents(v, ":3000/acp", nil)
 	return cmd, v
 }
 
-// agentNames offers the agents of a server.
-func agentNames(ctx context.Context, v *agentVerb) (list []cobra.Completion) {
+// agentNames completes the agents of a server.
+func agentNames(ctx context.Context, v *agentCommand) (list []cobra.Completion) {
 	if v.connectACP(ctx) != nil {
 		return nil
 	}
-	all, _ := v.acp.Agents(ctx) // or there are none to offer
+	all, _ := v.acp.Agents(ctx) // on an error there is nothing to offer
 	for _, m := range all {
 		list = append(list, cobra.CompletionWithDesc(m.Name, firstSentence(m.Description)))
 	}
 	return list
 }
 
-func (v *agentVerb) connectACP(ctx context.Context) error {
+func (v *agentCommand) connectACP(ctx context.Context) error {
 	d, err := v.dialer()
 	if err != nil {
 		return err
@@ -80,11 +82,11 @@ func (v *agentVerb) connectACP(ctx context.Context) error {
 	case "":
 	case "rest", "rpc":
 		if !isHTTP(v.target) {
-			return usagef("--binding is about http addresses; everything else is rpc")
+			return usagef("--binding works only with http addresses; all others use rpc")
 		}
 		rest = v.binding == "rest"
 	default:
-		return usagef("--binding is rest or rpc, not %q", cut(v.binding, 60))
+		return usagef("--binding must be rest or rpc, not %q", cut(v.binding, 60))
 	}
 	if rest {
 		v.acp, err = acphttp.Dial(v.target.URL(), &acphttp.DialOptions{HTTP: v.httpClient(d), TLS: d.TLS, Header: d.Header, Token: d.Token, CallTime: -1})
@@ -105,10 +107,10 @@ func (v *agentVerb) connectACP(ctx context.Context) error {
 }
 
 func (a *app) acpAgents() *cobra.Command {
-	cmd, v := a.acpVerb(&cobra.Command{
+	cmd, v := a.acpSubcommand(&cobra.Command{
 		Use:   "agents TARGET [AGENT…]",
 		Short: "list the agents, or show the manifests of some",
-		Long: `List the agents, or show the manifests of some: many names are one batch over JSON-RPC.
+		Long: `List the agents, or show the manifests of some. Over JSON-RPC, several names are sent as one batch.
 
   parley acp agents :3000/acp
   parley acp agents :3000/acp/rpc echo words -o json
@@ -118,11 +120,18 @@ func (a *app) acpAgents() *cobra.Command {
 	return cmd
 }
 
-func listAgents(ctx context.Context, v *agentVerb) error {
-	all, err := v.manifests(ctx)
-	if err != nil {
-		return err
+func listAgents(ctx context.Context, v *agentCommand) error {
+	all, missing := v.manifests(ctx)
+	if missing != nil && len(all) == 0 {
+		return missing
 	}
+	for _, m := range all {
+		flagHidden(v.screen, "agent", m.Name, m)
+	}
+	return errors.Join(v.printAgents(ctx, all), missing)
+}
+
+func (v *agentCommand) printAgents(ctx context.Context, all []acp.AgentManifest) error {
 	switch v.output.format {
 	case formText:
 	case "table":
@@ -151,12 +160,12 @@ func listAgents(ctx context.Context, v *agentVerb) error {
 		}
 		b.wrap("      ", "takes "+strings.Join(m.InputContentTypes, ", ")+", gives "+strings.Join(m.OutputContentTypes, ", "))
 	}
-	_, err = fmt.Fprint(v.printer.w, b.String())
+	_, err := fmt.Fprint(v.printer.w, b.String())
 	return err
 }
 
-// manifests gets those that the words name, or all.
-func (v *agentVerb) manifests(ctx context.Context) ([]acp.AgentManifest, error) {
+// manifests returns the manifests of the named agents, or of all agents if no names are given.
+func (v *agentCommand) manifests(ctx context.Context) ([]acp.AgentManifest, error) {
 	if len(v.words) == 0 {
 		return v.acp.Agents(ctx)
 	}
@@ -165,20 +174,31 @@ func (v *agentVerb) manifests(ctx context.Context) ([]acp.AgentManifest, error) 
 		return nil, err
 	}
 	var all []acp.AgentManifest
-	for _, one := range named {
+	var missing error
+	for i, one := range named {
 		if one.Err != nil {
-			return nil, one.Err
+			err := one.Err
+			if e, ok := errors.AsType[*acp.Error](err); ok {
+				own := *e
+				own.Message = visible(v.words[i], 63) + ": " + own.Message
+				err = &own
+			}
+			if missing == nil { // report the first of several
+				missing = err
+			}
+			continue
 		}
 		all = append(all, one.Manifest)
 	}
-	return all, nil
+	return all, missing
 }
 
 func (a *app) acpRun() *cobra.Command {
-	cmd, v := a.acpVerb(&cobra.Command{
+	cmd, v := a.acpSubcommand(&cobra.Command{
 		Use:   "run TARGET AGENT TEXT…",
-		Short: "have an agent do something, and see it as it comes",
-		Long: `Have an agent do something, and see it as it comes. Ctrl-C cancels the run; --detach leaves it running.
+		Short: "run an agent, and print its output as it arrives",
+		Long: `Run an agent, and print its output as it arrives. Ctrl-C cancels the run; --detach leaves it
+running.
 
   parley acp run :3000/acp words "one word after the other"
   parley acp run :3000/acp/rpc scribe "water the plants" --yes -o json
@@ -186,13 +206,13 @@ func (a *app) acpRun() *cobra.Command {
 	}, runACP)
 	v.sending(cmd)
 	cmd.ValidArgsFunction = a.completeAgents(v, ":3000/acp", agentNames)
-	cmd.Flags().BoolVar(&v.detach, "detach", false, "start the run, print its id, and leave; parley acp watch comes back")
+	cmd.Flags().BoolVar(&v.detach, "detach", false, "start the run, print its id and exit; parley acp watch attaches to it")
 	return cmd
 }
 
-func runACP(ctx context.Context, v *agentVerb) error {
+func runACP(ctx context.Context, v *agentCommand) error {
 	if len(v.words) == 0 {
-		return usagef("which agent? It stands behind the address; parley acp agents %s lists them", shellWord(v.target.String()))
+		return usagef("missing AGENT; list the agents with: parley acp agents %s", shellWord(v.target.String()))
 	}
 	input, err := v.input(v.words[1:])
 	if err != nil {
@@ -210,14 +230,14 @@ func runACP(ctx context.Context, v *agentVerb) error {
 	return v.printRun(ctx, run)
 }
 
-// printRun shows a run: its id and state for people who want one word for the next command, or the object.
-func (v *agentVerb) printRun(ctx context.Context, run *acp.Run) error {
+// printRun prints a run: as text its ID and state, so that the ID can be used in the next command,
+// or as the JSON object.
+func (v *agentCommand) printRun(ctx context.Context, run *acp.Run) error {
 	if v.output.format != formText {
 		return v.print(ctx, run)
 	}
 	if v.detach {
-		_, err := fmt.Fprintln(v.printer.w, visible(run.ID, 100))
-		return err
+		return v.printer.word(run.ID)
 	}
 	b := v.listing()
 	b.entry(run.ID, "  "+run.AgentName+"  "+string(run.Status), "")
@@ -231,26 +251,27 @@ func (v *agentVerb) printRun(ctx context.Context, run *acp.Run) error {
 		b.wrap("    ", "failed: "+run.Error.Message)
 	}
 	fmt.Fprint(v.printer.w, b.String())
-	return v.say([]agent.Part{agent.Text(run.Text())})
+	return v.printParts([]agent.Part{agent.Text(run.Text())})
 }
 
 func (a *app) acpResume() *cobra.Command {
-	cmd, v := a.acpVerb(&cobra.Command{
+	cmd, v := a.acpSubcommand(&cobra.Command{
 		Use:   "resume TARGET RUN ANSWER…",
-		Short: "answer a run that waits, and see it go on",
-		Long: `Answer a run that waits, and see it go on.
+		Short: "answer a waiting run, and print its further events",
+		Long: `Answer a waiting run, and print its further events.
 
-  parley acp run :3000/acp ask hello          says how to answer, where nobody sits at a terminal
-  parley acp resume :3000/acp RUN Ada`,
+  parley acp run :3000/acp ask hello          without a terminal, prints how to answer
+  parley acp resume :3000/acp RUN Ada
+  parley acp resume :3000/acp RUN Ada -o json`,
 	}, resumeRun)
 	v.running(cmd)
 	return cmd
 }
 
-// resumeRun answers a run of ACP, or a task of A2A.
-func resumeRun(ctx context.Context, v *agentVerb) error {
+// resumeRun resumes a waiting ACP run or A2A task with an answer.
+func resumeRun(ctx context.Context, v *agentCommand) error {
 	if len(v.words) < 2 {
-		return usagef("which run, and what is the answer? Both stand behind the address")
+		return usagef("missing RUN or ANSWER. Usage: parley acp resume TARGET RUN ANSWER…")
 	}
 	v.run = v.words[0]
 	req := &agent.Request{Run: v.words[0], Answer: agent.Reply(strings.Join(v.words[1:], " "))}
@@ -258,16 +279,21 @@ func resumeRun(ctx context.Context, v *agentVerb) error {
 }
 
 func (a *app) acpWatch() *cobra.Command {
-	cmd, v := a.acpVerb(&cobra.Command{
+	cmd, v := a.acpSubcommand(&cobra.Command{
 		Use:   "watch TARGET RUN",
-		Short: "see a run from its beginning to its end; Ctrl-C leaves it running",
+		Short: "print all events of a run until it ends; Ctrl-C leaves it running",
+		Long: `Print all events of a run until it ends. Ctrl-C leaves it running.
+
+  parley acp run :3000/acp courier "a cake, 3 stops of 200ms" --detach
+  parley acp watch :3000/acp RUN              with the ID that the first command prints
+  parley acp watch :3000/acp RUN -o ndjson`,
 	}, watchRun)
 	v.running(cmd)
 	return cmd
 }
 
-// watchRun comes back to a run of ACP, or a task of A2A.
-func watchRun(ctx context.Context, v *agentVerb) error {
+// watchRun attaches to an existing ACP run or A2A task.
+func watchRun(ctx context.Context, v *agentCommand) error {
 	id, err := v.one("the id of the run")
 	if err != nil {
 		return err
@@ -278,7 +304,15 @@ func watchRun(ctx context.Context, v *agentVerb) error {
 }
 
 func (a *app) acpGet() *cobra.Command {
-	cmd, _ := a.acpVerb(&cobra.Command{Use: "get TARGET RUN", Short: "show a run as it is now"}, func(ctx context.Context, v *agentVerb) error {
+	cmd, _ := a.acpSubcommand(&cobra.Command{
+		Use:   "get TARGET RUN",
+		Short: "show the current state of a run",
+		Long: `Show the current state of a run.
+
+  parley acp run :3000/acp courier "a cake, 3 stops of 200ms" --detach
+  parley acp get :3000/acp RUN                with the ID that the first command prints
+  parley acp get :3000/acp RUN -o json`,
+	}, func(ctx context.Context, v *agentCommand) error {
 		id, err := v.one("the id of the run")
 		if err != nil {
 			return err
@@ -293,7 +327,15 @@ func (a *app) acpGet() *cobra.Command {
 }
 
 func (a *app) acpCancel() *cobra.Command {
-	cmd, _ := a.acpVerb(&cobra.Command{Use: "cancel TARGET RUN", Short: "cancel a run"}, func(ctx context.Context, v *agentVerb) error {
+	cmd, _ := a.acpSubcommand(&cobra.Command{
+		Use:   "cancel TARGET RUN",
+		Short: "cancel a run",
+		Long: `Cancel a run.
+
+  parley acp run :3000/acp courier "a cake, 30 stops of 1s" --detach
+  parley acp cancel :3000/acp RUN             with the ID that the first command prints
+  parley acp cancel :3000/acp RUN -o json`,
+	}, func(ctx context.Context, v *agentCommand) error {
 		id, err := v.one("the id of the run")
 		if err != nil {
 			return err
@@ -308,7 +350,15 @@ func (a *app) acpCancel() *cobra.Command {
 }
 
 func (a *app) acpSession() *cobra.Command {
-	cmd, _ := a.acpVerb(&cobra.Command{Use: "session TARGET SESSION", Short: "show a session: the addresses of its messages"}, func(ctx context.Context, v *agentVerb) error {
+	cmd, _ := a.acpSubcommand(&cobra.Command{
+		Use:   "session TARGET SESSION",
+		Short: "show a session: the addresses of its messages",
+		Long: `Show a session: the addresses of its messages.
+
+  parley acp run :3000/acp words "one word after the other" -o json --jq .session
+  parley acp session :3000/acp SESSION        with the ID that the first command prints
+  parley acp session :3000/acp SESSION -o json`,
+	}, func(ctx context.Context, v *agentCommand) error {
 		id, err := v.one("the id of the session")
 		if err != nil {
 			return err
@@ -321,19 +371,24 @@ func (a *app) acpSession() *cobra.Command {
 			return v.print(ctx, s)
 		}
 		for _, url := range s.History {
-			fmt.Fprintln(v.printer.w, visible(url, 400))
+			if err := v.printer.word(url); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 	return cmd
 }
 
-// completeAgents offers targets and then, where names is not nil, what it finds there within a second. A Tab starts no child.
-func (a *app) completeAgents(v *agentVerb, example string, names func(ctx context.Context, v *agentVerb) []cobra.Completion) cobra.CompletionFunc {
+// completeAgents completes targets and, if names is not nil, the names that it returns for a target
+// within one second. Completion never starts a child process.
+//
+//go:noinline
+func (a *app) completeAgents(v *agentCommand, example string, names func(ctx context.Context, v *agentCommand) []cobra.Completion) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, words []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case len(words) == 0:
-			return []cobra.Completion{"http://", "https://", "ws://", "tcp://", "unix:", example}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+			return a.completeTargets(v.reach.config, typed, "http://", "https://", "ws://", "tcp://", "unix:", example)
 		case len(words) > 1 || names == nil:
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -345,7 +400,7 @@ func (a *app) completeAgents(v *agentVerb, example string, names func(ctx contex
 		defer cancel()
 		quiet := a.quietVerb(v)
 		var err error
-		if quiet.target, _, err = a.target(quiet.reach, words, true); err != nil || quiet.target.Scheme == "exec" {
+		if quiet.target, _, err = a.target(ctx, &quiet.reach, words, true); err != nil || quiet.target.Scheme == "exec" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var stop func()
@@ -357,10 +412,10 @@ func (a *app) completeAgents(v *agentVerb, example string, names func(ctx contex
 	}
 }
 
-// quietVerb is a verb that tells nobody anything.
-func (a *app) quietVerb(v *agentVerb) *agentVerb {
-	quiet := &agentVerb{
-		app:     &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: a.getenv},
+// quietVerb returns a copy of the command that prints nothing.
+func (a *app) quietVerb(v *agentCommand) *agentCommand {
+	quiet := &agentCommand{
+		app:     a.quiet(),
 		reach:   v.reach,
 		binding: v.binding,
 		screen:  &screen{w: io.Discard},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -22,14 +23,16 @@ import (
 	"github.com/da1ed7bb/parley/a2a"
 	"github.com/da1ed7bb/parley/acp"
 	"github.com/da1ed7bb/parley/agent"
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// What the verbs of ACP, A2A and the editor protocol have in common: one agent does something, and the terminal shows it as it comes.
+// Code shared by the commands of ACP, A2A and the Agent Client Protocol: one agent works, and the
+// terminal shows its output as it arrives.
 
-// An agentVerb is one run of such a verb: its flags, and what they come to.
-type agentVerb struct {
+// An agentCommand is one execution of such a command: its flags and the values derived from them.
+type agentCommand struct {
 	app    *app
 	output outputFlags
 	reach  reachFlags
@@ -45,57 +48,60 @@ type agentVerb struct {
 	binding string // ACP
 	cwd     string // editor
 	noWrite bool   // editor
+	auth    string // editor
 
 	printer *printer
 	tracer  *tracer
 	target  parley.Target
+	tls     *tls.Config // how the server is trusted
 	words   []string
 	screen  *screen
 
 	patience *patience
-	runs     *agent.Client // nil: no runs
+	runs     *agent.Client // nil if the protocol has no runs
 	acp      *acp.Client
 	a2a      *a2a.Client
 	card     *a2a.AgentCard
 	hangUp   func() error
 
-	again string // what to type to come back to a run, up to its id
+	again string // the command line that returns to a run, without its ID
 
-	question sync.Mutex // held while somebody is asked
-	mu       sync.Mutex // guards what is below
-	asked    int        // of answers
-	run      string     // id
-	midLine  bool       // stdout stands in the middle of a line
-	told     string     // the last message of progress without numbers
+	question sync.Mutex // held while the user answers a question
+	mu       sync.Mutex // guards the fields below
+	asked    int        // number of answers used
+	run      string     // run ID
+	midLine  bool       // stdout is in the middle of a line
+	told     string     // the last progress message without numbers
 }
 
-// agentVerbCommand makes the command of one verb. connect makes the client; do gets the words behind the target.
-func (a *app) agentVerbCommand(cmd *cobra.Command, connect, do func(ctx context.Context, v *agentVerb) error) (*cobra.Command, *agentVerb) {
-	v := &agentVerb{app: a, hangUp: func() error { return nil }}
+// agentVerbCommand returns one command. connect creates the client; do receives the words after the
+// target.
+func (a *app) agentVerbCommand(cmd *cobra.Command, connect, do func(ctx context.Context, v *agentCommand) error) (*cobra.Command, *agentCommand) {
+	v := &agentCommand{app: a, hangUp: func() error { return nil }}
 	v.output.registerWith(cmd, formText, append([]string{formText}, forms...))
 	v.reach.registerCommon(cmd)
 	cmd.RunE = func(cmd *cobra.Command, words []string) error { return v.do(cmd.Context(), words, connect, do) }
 	return cmd, v
 }
 
-// running adds the flags of verbs in which an agent is at work.
-func (v *agentVerb) running(cmd *cobra.Command) {
+// running adds the flags of commands that run an agent.
+func (v *agentCommand) running(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&v.answers, "answer", nil, "`TEXT` to answer when the agent asks; repeatable, for one question after the other")
-	f.BoolVar(&v.yes, "yes", false, "allow whatever the agent wants to do")
-	f.BoolVar(&v.no, "no", false, "allow nothing of what the agent wants to do")
+	f.StringArrayVar(&v.answers, "answer", nil, "`TEXT` to answer a question of the agent; repeatable, in the order of the questions")
+	f.BoolVar(&v.yes, "yes", false, "allow everything that the agent requests permission for")
+	f.BoolVar(&v.no, "no", false, "reject everything that the agent requests permission for")
 }
 
-// sending adds the flags of verbs that tell an agent what to do.
-func (v *agentVerb) sending(cmd *cobra.Command) {
+// sending adds the flags of commands that send input to an agent.
+func (v *agentCommand) sending(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&v.data, "data", "d", "", "what to do, from a file (`@FILE`) or stdin (-), instead of words")
+	f.StringVarP(&v.data, "data", "d", "", "read the message from a file (`@FILE`) or stdin (-) instead of the arguments")
 	f.StringArrayVar(&v.files, "file", nil, "send `FILE` along; repeatable")
-	f.StringVar(&v.session, "session", "", "go on with the conversation `ID`")
+	f.StringVar(&v.session, "session", "", "continue the conversation `ID`")
 	v.running(cmd)
 }
 
-func (v *agentVerb) do(ctx context.Context, words []string, connect, do func(context.Context, *agentVerb) error) (err error) {
+func (v *agentCommand) do(ctx context.Context, words []string, connect, do func(context.Context, *agentCommand) error) (err error) {
 	if v.output.jq != "" && v.output.format == formText {
 		v.output.format = "json"
 	}
@@ -103,9 +109,9 @@ func (v *agentVerb) do(ctx context.Context, words []string, connect, do func(con
 		return err
 	}
 	if v.yes && v.no {
-		return usagef("--yes and --no are two answers; leave one out")
+		return usagef("--yes and --no cannot be used together")
 	}
-	if v.target, v.words, err = v.app.target(v.reach, words, true); err != nil {
+	if v.target, v.words, err = v.app.target(ctx, &v.reach, words, true); err != nil {
 		return err
 	}
 	if err := v.reach.fit(v.target); err != nil {
@@ -126,28 +132,33 @@ func (v *agentVerb) do(ctx context.Context, words []string, connect, do func(con
 	}
 	v.screen.clear()
 	v.endLine()
+	why := err
 	if err != nil {
 		err = v.explain(ctx, err)
-		v.app.complain(err)
-		err = &silentError{agentExit(err)}
+		v.app.complainAs(err, agentExit(err))
+		why, err = err, &silentError{agentExit(err)}
 	}
-	_ = v.hangUp() // how the conversation ends changes nothing
+	hangUp(why, v.hangUp)
 	return err
 }
 
-// agentExit sorts an error into the classes of exit codes: an agent that did not do it is as a tool that failed.
+// agentExit maps an error to an exit code. An agent that fails counts as a failed tool.
 func agentExit(err error) int {
 	switch e := (*acp.Error)(nil); {
+	case is[*loginError](err):
+		return exitAuth
+	case is[*placeError](err):
+		return exitAway
 	case is[*agent.Failure](err), errors.Is(err, agent.ErrNoAnswer):
 		return exitTool
 	case errors.Is(err, agent.ErrCancelled):
 		return exitCancelled
 	case errors.As(err, &e):
 		return exitRPC
-	case errors.Is(err, sse.ErrUnauthorized), errors.Is(err, sse.ErrForbidden):
+	case errors.Is(err, httprpc.ErrUnauthorized), errors.Is(err, httprpc.ErrForbidden):
 		return exitAuth
-	case is[*sse.StatusError](err):
-		if e, _ := errors.AsType[*sse.StatusError](err); e.Status >= 500 {
+	case is[*httprpc.StatusError](err):
+		if e, _ := errors.AsType[*httprpc.StatusError](err); e.Status >= 500 {
 			return exitAway
 		}
 		return exitProtocol
@@ -155,29 +166,32 @@ func agentExit(err error) int {
 	return exitCode(err)
 }
 
-// explain puts into words what was met.
-func (v *agentVerb) explain(ctx context.Context, err error) error {
+// explain turns err into an error for the user.
+func (v *agentCommand) explain(ctx context.Context, err error) error {
 	v.mu.Lock()
 	run := v.run
 	v.mu.Unlock()
+	if e := v.loginError(ctx, err); e != nil {
+		return e
+	}
 	switch {
 	case errors.Is(context.Cause(ctx), errImpatient):
-		text := fmt.Sprintf("nothing was heard for %s (--timeout)", v.reach.timeout)
+		text := fmt.Sprintf("no message from the agent for %s (--timeout)", v.reach.timeout)
 		if run != "" {
 			text += "; outstanding: " + visible(run, 60)
 		}
-		return &toldError{text, errImpatient}
+		return &shownError{text, errImpatient}
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errInterrupted):
 		if v.again != "" && run != "" {
-			return &toldError{"left; it goes on: " + v.again + " " + shellWord(run), errInterrupted}
+			return &shownError{"detached; to attach again, run: " + v.again + " " + shellWord(run), errInterrupted}
 		}
-		return &toldError{"cancelled; the agent was told", errInterrupted}
+		return &shownError{"cancelled; the agent was notified", errInterrupted}
 	case errors.Is(err, agent.ErrCancelled):
-		return &toldError{"the run was cancelled", agent.ErrCancelled}
+		return &shownError{"the run was cancelled", agent.ErrCancelled}
 	case errors.Is(err, agent.ErrNoAnswer):
-		return &toldError{"the agent asked, and nobody answered; --answer TEXT, --yes or --no would", err}
-	case errors.Is(err, sse.ErrUnauthorized):
-		return &toldError{"the server wants to know who asks: --token-file FILE has a token for it", err}
+		return &shownError{"the agent's question has no answer; use --answer TEXT, --yes or --no", err}
+	case errors.Is(err, httprpc.ErrUnauthorized):
+		return &shownError{"the server requires authentication; use --token-file FILE", err}
 	}
 	if f, ok := errors.AsType[*agent.Failure](err); ok {
 		what := "the agent failed: "
@@ -185,18 +199,21 @@ func (v *agentVerb) explain(ctx context.Context, err error) error {
 			what = "the agent refused: "
 		}
 		if strings.EqualFold(what, f.Text+": ") || f.Text == "The agent failed." {
-			return &toldError{"the agent failed", err}
+			return &shownError{"the agent failed", err}
 		}
-		return &toldError{what + f.Text, err}
+		return &shownError{what + f.Text, err}
+	}
+	if found := (&placeFinder{target: v.target, tls: v.tls, paths: []string{"/rpc", "/a2a", "/acp", "/"}}).explain(ctx, err); is[*placeError](found) && status(err) != http.StatusNotFound {
+		return found
 	}
 	if errors.Is(err, jsonrpc.ErrMethodNotFound) {
-		return &toldError{v.target.String() + " does not speak this protocol: it answers " + jsonrpc.ErrMethodNotFound.Error(), err}
+		return &shownError{v.target.String() + " does not support this protocol: it returned " + jsonrpc.ErrMethodNotFound.Error(), err}
 	}
-	if e, ok := errors.AsType[*sse.StatusError](err); ok && e.Status == http.StatusNotFound {
-		return &toldError{"nobody speaks this protocol at " + v.target.String() + " (HTTP 404)", err}
+	if e, ok := errors.AsType[*httprpc.StatusError](err); ok && e.Status == http.StatusNotFound {
+		return &placeError{"no server for this protocol at " + v.target.String() + " (HTTP 404)", err}
 	}
 	if e, ok := errors.AsType[*acp.Error](err); ok {
-		return &toldError{e.Message, err}
+		return &shownError{e.Message, err}
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
 		return &dialError{v.target, err}
@@ -204,17 +221,18 @@ func (v *agentVerb) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// isHTTP reports whether a target is reached by requests over HTTP.
+// isHTTP reports whether the target uses HTTP requests.
 func isHTTP(t parley.Target) bool { return t.Scheme == "http" || t.Scheme == "https" }
 
-// dialer makes a Dialer for a protocol of agents.
-func (v *agentVerb) dialer() (*parley.Dialer, error) {
+// dialer returns a Dialer for an agent protocol.
+func (v *agentCommand) dialer() (*parley.Dialer, error) {
 	d, err := v.app.dialer(v.reach)
 	if err != nil {
 		return nil, err
 	}
-	d.Limits.CallTime = -1 // patience has it
-	d.Stderr = v.screen.line
+	v.tls = d.TLS
+	d.Limits.CallTime = -1 // patience limits the time
+	d.Stderr = func(line string) { v.screen.line(v.app.childLine(line)) }
 	d.Report = v.report
 	if v.tracer != nil {
 		d.Tap = v.see
@@ -222,8 +240,9 @@ func (v *agentVerb) dialer() (*parley.Dialer, error) {
 	return d, nil
 }
 
-// see tells one message of the trace, on a line of its own also where the answer is being written on the same screen.
-func (v *agentVerb) see(f parley.Frame) {
+// see prints one message of the trace on its own line, even if output of the agent is being written
+// to the same terminal.
+func (v *agentCommand) see(f parley.Frame) {
 	v.mu.Lock()
 	if v.midLine && v.printer.terminal && v.tracer.asLines {
 		fmt.Fprintln(v.app.stderr)
@@ -233,13 +252,14 @@ func (v *agentVerb) see(f parley.Frame) {
 	v.tracer.see(f)
 }
 
-// report tells what nobody else hears.
-func (v *agentVerb) report(what string, err error) {
+// report prints an error that is reported nowhere else.
+func (v *agentCommand) report(what string, err error) {
 	v.screen.line(fmt.Sprintf("parley: %s: %s", what, visible(err.Error(), 400)))
 }
 
-// httpClient is for bindings that make their requests themselves; nil where theirs will do.
-func (v *agentVerb) httpClient(d *parley.Dialer) *http.Client {
+// httpClient returns the client for bindings that send their requests themselves, or nil if their
+// default suffices.
+func (v *agentCommand) httpClient(d *parley.Dialer) *http.Client {
 	if v.tracer == nil {
 		return nil
 	}
@@ -248,12 +268,12 @@ func (v *agentVerb) httpClient(d *parley.Dialer) *http.Client {
 	return &http.Client{Transport: &tracedTransport{next: t, tracer: v.tracer}}
 }
 
-// input is what the agent is told: the words from the first on, -d, and files.
-func (v *agentVerb) input(words []string) ([]agent.Message, error) {
+// input returns the agent's input: the words from the first on, -d, and files.
+func (v *agentCommand) input(words []string) ([]agent.Message, error) {
 	text := strings.Join(words, " ")
 	if v.data != "" {
 		if text != "" {
-			return nil, usagef("-d holds what to do already; the word %q is one too many", cut(words[0], 60))
+			return nil, usagef("-d already has the message; remove the argument %q", cut(words[0], 60))
 		}
 		content, err := v.app.readData(v.data)
 		if err != nil {
@@ -273,12 +293,12 @@ func (v *agentVerb) input(words []string) ([]agent.Message, error) {
 		parts = append(parts, p)
 	}
 	if parts == nil {
-		return nil, usagef("what shall the agent do? Words behind it say so, or -d @FILE, or -d - for stdin")
+		return nil, usagef("missing message: add it as arguments, with -d @FILE, or with -d - for stdin")
 	}
 	return agent.User(parts...), nil
 }
 
-// maxFile bounds one file that is sent along, in bytes.
+// maxFile is the maximum size of one attached file, in bytes.
 const maxFile = 4 << 20
 
 func filePart(name string) (agent.Part, error) {
@@ -292,7 +312,7 @@ func filePart(name string) (agent.Part, error) {
 		return agent.Part{}, usagef("--file: %v", err)
 	}
 	if len(content) > maxFile {
-		return agent.Part{}, usagef("--file %s: more than %s", name, bytesOf(maxFile))
+		return agent.Part{}, usagef("--file %s: larger than %s", name, bytesOf(maxFile))
 	}
 	kind := mime.TypeByExtension(filepath.Ext(name))
 	p := agent.Bytes(orElse(kind, "application/octet-stream"), content)
@@ -304,8 +324,8 @@ func filePart(name string) (agent.Part, error) {
 	return p, nil
 }
 
-// follow shows a run until it ends, and prints what came of it.
-func (v *agentVerb) follow(ctx context.Context, run func(agent.Caller) (*agent.Result, error)) error {
+// follow shows a run until it ends, and prints the result.
+func (v *agentCommand) follow(ctx context.Context, run func(agent.Caller) (*agent.Result, error)) error {
 	result, err := run(agent.Funcs{OnEvent: v.heard, OnAsk: v.ask})
 	v.screen.clear()
 	if result != nil {
@@ -317,7 +337,7 @@ func (v *agentVerb) follow(ctx context.Context, run func(agent.Caller) (*agent.R
 }
 
 // heard shows one event.
-func (v *agentVerb) heard(ctx context.Context, e agent.Event) error {
+func (v *agentCommand) heard(ctx context.Context, e agent.Event) error {
 	v.patience.renew()
 	if e.Kind == agent.EventStarted {
 		v.mu.Lock()
@@ -332,15 +352,15 @@ func (v *agentVerb) heard(ctx context.Context, e agent.Event) error {
 		v.progress(e.Progress)
 	case v.output.format != formText:
 	case e.Kind == agent.EventOutput:
-		return v.say(e.Parts)
+		return v.printParts(e.Parts)
 	case e.Kind == agent.EventOther:
 		v.other(e.Metadata)
 	}
 	return nil
 }
 
-// progress shows how far the agent is. In the middle of a line of text there is no room for a bar.
-func (v *agentVerb) progress(p *agent.Progress) {
+// progress shows the agent's progress. It draws no bar if stdout is in the middle of a line.
+func (v *agentCommand) progress(p *agent.Progress) {
 	v.mu.Lock()
 	crowded := v.midLine && v.screen.bar && v.printer.terminal
 	same := p.Total == 0 && p.Done == 0 && p.Message == v.told
@@ -349,14 +369,15 @@ func (v *agentVerb) progress(p *agent.Progress) {
 	switch {
 	case crowded || same:
 	case p.Total == 0 && p.Done == 0:
-		v.screen.line(visible(p.Message, 400))
+		v.screen.line(harmless.Gutter + visible(p.Message, 400))
 	default:
 		v.screen.progress(p.Done, p.Total, p.Message)
 	}
 }
 
-// say writes parts of the answer: text to stdout as it comes, and of others what they are to stderr.
-func (v *agentVerb) say(parts []agent.Part) error {
+// printParts writes parts of the output: text to stdout as it arrives, and descriptions of other
+// parts to stderr.
+func (v *agentCommand) printParts(parts []agent.Part) error {
 	v.screen.clear()
 	for _, p := range parts {
 		if !p.IsText() || p.Name != "" {
@@ -364,24 +385,22 @@ func (v *agentVerb) say(parts []agent.Part) error {
 			v.screen.line(aboutPart(&p))
 			continue
 		}
-		text := []byte(p.Text)
-		if v.printer.terminal {
-			text = appendHarmless(nil, text)
-		}
-		if len(text) == 0 {
+		if p.Text == "" {
 			continue
 		}
+		v.mu.Lock()
+		q := quoter{person: v.printer.terminal, midLine: v.midLine}
+		text := q.append(nil, p.Text)
+		v.midLine = q.midLine
+		v.mu.Unlock()
 		if _, err := v.printer.w.Write(text); err != nil {
 			return err
 		}
-		v.mu.Lock()
-		v.midLine = text[len(text)-1] != '\n'
-		v.mu.Unlock()
 	}
 	return nil
 }
 
-// aboutPart is what a terminal can tell of a part that is no plain text.
+// aboutPart returns the description of a part that is not plain text.
 func aboutPart(p *agent.Part) string {
 	name := visible(orElse(p.Name, orElse(p.Filename, "a part")), 80)
 	switch {
@@ -390,21 +409,21 @@ func aboutPart(p *agent.Part) string {
 	case p.JSON != nil:
 		return fmt.Sprintf("[%s: %s]", name, visible(string(appendCompact(nil, p.JSON, palette{})), 400))
 	}
-	return fmt.Sprintf("[%s, %s, %s; -o json has it]", name, visible(p.Type(), 60), bytesOf(len(p.Data)+len(p.Text)))
+	return fmt.Sprintf("[%s, %s, %s; use -o json to get it]", name, visible(p.Type(), 60), bytesOf(len(p.Data)+len(p.Text)))
 }
 
-// endLine ends the line that stdout stands in.
-func (v *agentVerb) endLine() {
+// endLine ends the current line of stdout.
+func (v *agentCommand) endLine() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.midLine {
-		_, _ = v.printer.w.Write([]byte("\n")) // what came before it has told of a reader that is gone
+		_, _ = v.printer.w.Write([]byte("\n")) // the write before reported a closed reader
 		v.midLine = false
 	}
 }
 
 // printResult prints how a run ended.
-func (v *agentVerb) printResult(ctx context.Context, r *agent.Result) error {
+func (v *agentCommand) printResult(ctx context.Context, r *agent.Result) error {
 	v.endLine()
 	switch v.output.format {
 	case formText:
@@ -419,16 +438,19 @@ func (v *agentVerb) printResult(ctx context.Context, r *agent.Result) error {
 	}
 	if r.State == agent.Waiting && r.Question != nil {
 		note := "the agent asks: " + visible(agent.TextOf(r.Question.Content()), 400)
+		if choices := r.Question.Choices(); choices != "" {
+			note += " (" + visible(choices, 400) + ")"
+		}
 		if again := v.resumeWith(); again != "" {
-			note += "\nanswer it with " + again + " " + shellWord(r.ID) + " ANSWER"
+			note += "\nto answer, run " + again + " " + visible(shellWord(r.ID), 300) + " ANSWER"
 		}
 		v.screen.line(note)
 	}
 	return nil
 }
 
-// resumeWith is what to type to answer a run that waits, up to its id.
-func (v *agentVerb) resumeWith() string {
+// resumeWith returns the command line that answers a waiting run, without the run's ID.
+func (v *agentCommand) resumeWith() string {
 	name := "acp"
 	switch {
 	case v.a2a != nil:
@@ -439,7 +461,7 @@ func (v *agentVerb) resumeWith() string {
 	return commandName() + " " + name + " resume " + shellWord(v.target.String())
 }
 
-func (v *agentVerb) print(ctx context.Context, value any) error {
+func (v *agentCommand) print(ctx context.Context, value any) error {
 	raw, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 	if err != nil {
 		return err
@@ -447,7 +469,7 @@ func (v *agentVerb) print(ctx context.Context, value any) error {
 	return v.printer.print(ctx, raw)
 }
 
-func (v *agentVerb) printLine(ctx context.Context, value any) error {
+func (v *agentCommand) printLine(ctx context.Context, value any) error {
 	raw, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 	if err != nil {
 		return err
@@ -455,8 +477,8 @@ func (v *agentVerb) printLine(ctx context.Context, value any) error {
 	return v.printer.line(ctx, raw)
 }
 
-// listing makes a page of text for people, whose lines fit.
-func (v *agentVerb) listing() *listing {
+// listing returns a listing for people, with lines that fit the terminal.
+func (v *agentCommand) listing() *listing {
 	b := &listing{palette: v.printer.palette, width: textWidth}
 	if v.printer.terminal {
 		b.width = min(textWidth, widthOf(v.printer.w)-1)
@@ -464,13 +486,13 @@ func (v *agentVerb) listing() *listing {
 	return b
 }
 
-// one returns the only word behind the target, which is what.
-func (v *agentVerb) one(what string) (string, error) {
+// one returns the only word after the target. what describes it in the usage error.
+func (v *agentCommand) one(what string) (string, error) {
 	switch {
 	case len(v.words) == 0:
-		return "", usagef("%s is missing behind the address", what)
+		return "", usagef("missing %s after the address", what)
 	case len(v.words) > 1:
-		return "", usagef("%q is one word too many", cut(v.words[1], 60))
+		return "", usagef("unexpected argument %q after %s; quote a text with blanks", cut(v.words[1], 60), what)
 	}
 	return v.words[0], nil
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// sitting is a verb whose terminal is in memory: what is typed, and what stands on it.
-func sitting(typed string) (*agentVerb, *bytes.Buffer) {
+// sitting returns a command whose terminal is in memory: the input is typed, the returned buffer is
+// the output.
+func sitting(typed string) (*agentCommand, *bytes.Buffer) {
 	var stderr bytes.Buffer
-	v := &agentVerb{app: &app{stdin: strings.NewReader(typed), stderr: &stderr, getenv: func(string) string { return "" }}}
+	v := &agentCommand{app: &app{stdin: strings.NewReader(typed), stderr: &stderr, getenv: func(string) string { return "" }}}
 	v.screen = &screen{w: &stderr}
 	v.printer = &printer{w: &stderr}
 	_, v.patience, _ = newPatience(context.Background(), 0, func() []jsonrpc.ID { return nil })
@@ -33,7 +34,8 @@ func permission() *agent.Question {
 	}}
 }
 
-// TestAgentDialogue asks until there is an answer, and takes the end of the input for none.
+// TestAgentDialogue checks that the dialogue repeats until an answer is valid, and that the end of
+// the input counts as no answer.
 func TestAgentDialogue(t *testing.T) {
 	form := &agent.Question{Text: "Who?", Form: jsonrpc.Raw(`{"type":"object","properties":{"name":{"type":"string","minLength":2},"age":{"type":"integer"}},"required":["name"]}`)}
 	for _, tt := range []struct {
@@ -68,9 +70,10 @@ func TestAgentDialogue(t *testing.T) {
 	}
 }
 
-// TestAgentIsAnsweredWithoutATerminal: --yes and --no for permissions alone, --answer in order, and nobody waits for a person who is not there.
+// TestAgentIsAnsweredWithoutATerminal checks that --yes and --no answer only permission questions,
+// that --answer values are used in order, and that nothing waits for an absent user.
 func TestAgentIsAnsweredWithoutATerminal(t *testing.T) {
-	v, _ := sitting("typed\n") // but stdin is no terminal
+	v, _ := sitting("typed\n") // but stdin is not a terminal
 	v.yes, v.answers = true, []string{"Ada", "2"}
 	for i, want := range []struct {
 		q    *agent.Question
@@ -94,11 +97,12 @@ func TestAgentIsAnsweredWithoutATerminal(t *testing.T) {
 	}
 }
 
-// TestTextForTheTerminalIsHarmless: an agent does not steer the terminal, neither by its answer nor by a question.
+// TestTextForTheTerminalIsHarmless checks that an agent cannot control the terminal, neither by its
+// output nor by a question.
 func TestTextForTheTerminalIsHarmless(t *testing.T) {
 	v, out := sitting("x\n")
 	v.printer.terminal = true
-	if err := v.say([]agent.Part{agent.Text("a\x1b[2Jb"), agent.Value(map[string]string{"x": "\x1b]0;title\a"}).Named("\x1b[31m")}); err != nil {
+	if err := v.printParts([]agent.Part{agent.Text("a\x1b[2Jb"), agent.Value(map[string]string{"x": "\x1b]0;title\a"}).Named("\x1b[31m")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := v.dialogue(t.Context(), &agent.Question{Text: "\x1b[8mhidden", Options: []agent.Option{{ID: "x", Name: "\x1b[8m"}}}); err != nil {
@@ -116,7 +120,7 @@ func TestSplitCommand(t *testing.T) {
 		`sh -c 'echo "x y"' ""`: {"sh", "-c", `echo "x y"`, ""},
 		`a\ b "c\"d" 'e\f'`:     {"a b", `c"d`, `e\f`},
 		"":                      nil,
-		"$HOME;rm *":            {"$HOME;rm", "*"}, // there is no shell
+		"$HOME;rm *":            {"$HOME;rm", "*"}, // no shell is involved
 	} {
 		if got, err := splitCommand(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
@@ -129,7 +133,8 @@ func TestSplitCommand(t *testing.T) {
 	}
 }
 
-// TestFolder: the agent reads and writes below the working folder, and nowhere else, whatever a path or a link says.
+// TestFolder checks that the agent reads and writes only in the working folder, whatever paths and
+// links it uses.
 func TestFolder(t *testing.T) {
 	outside := t.TempDir()
 	dir := t.TempDir()
@@ -153,7 +158,7 @@ func TestFolder(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	v, stderr := sitting("")
-	f := &folder{dir: dir, root: root, verb: v}
+	f := &folder{dir: dir, root: root, command: v}
 	for _, tt := range []struct {
 		path        string
 		line, limit int
@@ -191,7 +196,7 @@ func TestFolder(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(outside, "secret")); err != nil || string(got) != "secret" {
 		t.Errorf("the file outside is now %q, %v", got, err)
 	}
-	if !strings.Contains(stderr.String(), "outside of the working folder") || !strings.Contains(stderr.String(), "[wrote "+filepath.Join("new", "deep", "file")) {
+	if !strings.Contains(stderr.String(), "outside the working folder") || !strings.Contains(stderr.String(), "[wrote "+filepath.Join("new", "deep", "file")) {
 		t.Errorf("the terminal shows:\n%s", stderr)
 	}
 }

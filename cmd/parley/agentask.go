@@ -10,10 +10,10 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// What an agent asks: answered by --answer, --yes and --no, by whoever sits at the terminal, or not at all, in which case the run is left
-// waiting where its protocol can.
+// Questions of an agent are answered by --answer, --yes and --no, or by the user at the terminal.
+// If none of these applies, the run is left waiting where its protocol supports it.
 
-func (v *agentVerb) ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
+func (v *agentCommand) ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	v.question.Lock()
 	defer v.question.Unlock()
 	defer v.patience.pause()()
@@ -30,17 +30,17 @@ func (v *agentVerb) ask(ctx context.Context, q *agent.Question) (*agent.Answer, 
 		return a, nil
 	}
 	if v.asked < len(v.answers) {
-		said := v.answers[v.asked]
+		given := v.answers[v.asked]
 		v.asked++
-		a, err := answerWith(q, said)
+		a, err := answerWith(q, given)
 		if err != nil {
-			return nil, usagef("--answer %s: %v", cut(said, 60), err)
+			return nil, usagef("--answer %s: %v", cut(given, 60), err)
 		}
-		v.screen.line("the agent asks: " + text + " (answered " + visible(said, 200) + ")")
+		v.screen.line("the agent asks: " + text + " (answered " + visible(given, 200) + ")")
 		return a, nil
 	}
 	if !isTerminal(v.app.stdin) || !isTerminal(v.app.stderr) {
-		if v.acp == nil && v.a2a == nil { // the editor protocol knows no later
+		if v.acp == nil && v.a2a == nil { // the Agent Client Protocol cannot answer later
 			return nil, agent.ErrNoAnswer
 		}
 		return nil, agent.ErrLater
@@ -48,8 +48,8 @@ func (v *agentVerb) ask(ctx context.Context, q *agent.Question) (*agent.Answer, 
 	return v.dialogue(ctx, q)
 }
 
-// permit answers a question about a permission with --yes or --no; nil if neither says anything about it.
-func (v *agentVerb) permit(q *agent.Question) *agent.Answer {
+// permit answers a permission question with --yes or --no. It returns nil if neither applies.
+func (v *agentCommand) permit(q *agent.Question) *agent.Answer {
 	kinds := map[bool][]string{true: {agent.AllowOnce, agent.AllowAlways}, false: {agent.RejectOnce, agent.RejectAlways}}[v.yes]
 	if !v.yes && !v.no {
 		return nil
@@ -73,7 +73,7 @@ func optionName(q *agent.Question, id string) string {
 	return id
 }
 
-// answerWith reads what somebody said to a question.
+// answerWith parses the text of an answer to a question.
 func answerWith(q *agent.Question, said string) (*agent.Answer, error) {
 	switch {
 	case len(q.Options) > 0:
@@ -82,26 +82,24 @@ func answerWith(q *agent.Question, said string) (*agent.Answer, error) {
 			return agent.Choose(q.Options[n-1].ID), nil
 		}
 		if q.Settle(a); a.Option == "" {
-			return nil, fmt.Errorf("one of the %d choices, please", len(q.Options))
+			return nil, fmt.Errorf("choose one of the %d options", len(q.Options))
 		}
 		return a, nil
 	case q.Form != nil:
 		value, err := jsonrpc.ParseRaw([]byte(said))
 		if err != nil || kind(value) != '{' {
-			return nil, fmt.Errorf("the question is a form; a JSON object answers it")
+			return nil, fmt.Errorf("the question is a form; the answer must be a JSON object")
 		}
 		return &agent.Answer{Value: value}, nil
 	}
 	return agent.Reply(said), nil
 }
 
-// dialogue asks whoever sits at the terminal.
-func (v *agentVerb) dialogue(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
+// dialogue asks the user at the terminal.
+func (v *agentCommand) dialogue(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	defer v.screen.ask()()
 	b := &listing{width: min(textWidth, widthOf(v.app.stderr)-1)}
-	for line := range strings.Lines(cut("the agent asks: "+agent.TextOf(q.Content()), maxQuestion)) {
-		b.wrap("", line)
-	}
+	b.question("the agent asks:", agent.TextOf(q.Content()))
 	for i, o := range q.Options {
 		fmt.Fprintf(b, "  %d  %s\n", i+1, visible(orElse(o.Name, o.ID), 120))
 	}
@@ -114,8 +112,8 @@ func (v *agentVerb) dialogue(ctx context.Context, q *agent.Question) (*agent.Ans
 	return a, err
 }
 
-// reply reads what is typed until it is an answer.
-func (v *agentVerb) reply(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
+// reply reads lines until one is a valid answer.
+func (v *agentCommand) reply(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	if fields := fieldsOf(q.Form); len(fields) > 0 {
 		return v.fillIn(ctx, fields)
 	}
@@ -133,11 +131,11 @@ func (v *agentVerb) reply(ctx context.Context, q *agent.Question) (*agent.Answer
 	}
 }
 
-// fillIn asks for one field of a form after the other.
-func (v *agentVerb) fillIn(ctx context.Context, fields []field) (*agent.Answer, error) {
+// fillIn asks for the fields of a form one after another.
+func (v *agentCommand) fillIn(ctx context.Context, fields []field) (*agent.Answer, error) {
 	content := []byte{'{'}
 	for _, f := range fields {
-		fmt.Fprintf(v.app.stderr, "  %s%s\n", visible(orElse(f.text("title"), f.name), 80), f.bounds())
+		fmt.Fprintf(v.app.stderr, "  %s%s\n", label(orElse(f.text("title"), f.name), 80), f.bounds())
 		for i, c := range choicesOf(f.schema) {
 			fmt.Fprintf(v.app.stderr, "    %d  %s\n", i+1, visible(c.text(), 120))
 		}

@@ -27,27 +27,27 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// Where the demo's agents are on an HTTP address.
+// Paths of the demo's agents on an HTTP address.
 const (
-	acpPath     = "/acp"     // REST (ACP 0.2.0) is below
-	acpRPCPath  = "/acp/rpc" // JSON-RPC by POST and WebSocket
-	a2aPath     = "/a2a"     // JSON-RPC by POST and WebSocket
-	a2aRESTPath = "/a2a/v1"  // HTTP+JSON is below
+	acpPath     = "/acp"     // root of REST (ACP 0.2.0)
+	acpRPCPath  = "/acp/rpc" // JSON-RPC over POST and WebSocket
+	a2aPath     = "/a2a"     // JSON-RPC over POST and WebSocket
+	a2aRESTPath = "/a2a/v1"  // root of HTTP+JSON
 )
 
-// Prefixes of targets that speak one protocol of agents alone, on their way through the table of schemes.
+// Prefixes that mark targets of a single agent protocol in the table of schemes.
 const (
 	acpPrefix = "acp+"
 	a2aPrefix = "a2a+"
 )
 
-// Who answers when nobody is named, where an address is one agent.
+// The default agents of addresses that serve a single agent.
 const (
 	firstForAgents  = "echo"
 	firstForEditors = "scribe"
 )
 
-// agentFlags are those of the demo's agents.
+// agentFlags are the flags of the demo's agents.
 type agentFlags struct {
 	acp, a2a, editor     bool
 	listenACP, listenA2A []string
@@ -58,18 +58,18 @@ type agentFlags struct {
 }
 
 func (f *agentFlags) register(s *pflag.FlagSet) {
-	s.BoolVar(&f.acp, "acp", false, "speak ACP with --stdio")
-	s.BoolVar(&f.a2a, "a2a", false, "speak A2A with --stdio")
-	s.BoolVar(&f.editor, "editor", false, "speak the editor protocol with --stdio")
-	s.StringArrayVar(&f.listenACP, "listen-acp", nil, "speak ACP on `TARGET`: tcp, tls or unix; repeatable")
-	s.StringArrayVar(&f.listenA2A, "listen-a2a", nil, "speak A2A on `TARGET`: tcp, tls or unix; repeatable")
-	s.StringArrayVar(&f.programs, "agent", nil, "one more agent, `'NAME=CMD ARG…'`: a program that reads what it is told and writes its answer; repeatable")
-	s.StringVar(&f.first, "first", firstForAgents, "the agent that answers over A2A when nobody is named, by `NAME`")
-	s.StringVar(&f.state, "state", "", "keep runs, sessions and tasks, of agents and of MCP, in `DIR`, beyond the end of the demo")
-	s.BoolVar(&f.loopbackWebhooks, "loopback-webhooks", false, "let A2A clients name webhooks on this machine, which are refused otherwise")
+	s.BoolVar(&f.acp, "acp", false, "serve ACP with --stdio")
+	s.BoolVar(&f.a2a, "a2a", false, "serve A2A with --stdio")
+	s.BoolVar(&f.editor, "editor", false, "serve the Agent Client Protocol (editors) with --stdio")
+	s.StringArrayVar(&f.listenACP, "listen-acp", nil, "serve ACP on `TARGET`: tcp, tls or unix; repeatable")
+	s.StringArrayVar(&f.listenA2A, "listen-a2a", nil, "serve A2A on `TARGET`: tcp, tls or unix; repeatable")
+	s.StringArrayVar(&f.programs, "agent", nil, "add an agent, `'NAME=CMD ARG…'`: a program that reads the prompt from stdin and writes the answer to stdout; repeatable")
+	s.StringVar(&f.first, "first", firstForAgents, "`NAME` of the default agent for A2A")
+	s.StringVar(&f.state, "state", "", "store runs, sessions and tasks of agents and MCP in `DIR`, so that they survive the demo")
+	s.BoolVar(&f.loopbackWebhooks, "loopback-webhooks", false, "allow A2A webhooks on this machine, which are rejected by default")
 }
 
-// check refuses what cannot be together.
+// check rejects flags that cannot be combined.
 func (f *agentFlags) check(s serveFlags, mcp bool) error {
 	spoken := 0
 	for flag, on := range map[string]bool{"--mcp": mcp, "--acp": f.acp, "--a2a": f.a2a, "--editor": f.editor} {
@@ -78,19 +78,19 @@ func (f *agentFlags) check(s serveFlags, mcp bool) error {
 		}
 		spoken++
 		if !s.stdio {
-			return usagef("%s goes with --stdio; http addresses have it anyway, others by --listen-mcp, --listen-acp and --listen-a2a", flag)
+			return usagef("%s requires --stdio; http addresses always have it, others with --listen-mcp, --listen-acp and --listen-a2a", flag)
 		}
 		if s.framing == "header" || s.version != "" && s.version != "2.0" {
-			return usagef("%s on stdio is a message a line of JSON-RPC 2.0; leave out --framing and --jsonrpc", strings.ToUpper(strings.TrimPrefix(flag, "--")))
+			return usagef("%s on stdio is JSON-RPC 2.0 with one message per line; remove --framing and --jsonrpc", strings.ToUpper(strings.TrimPrefix(flag, "--")))
 		}
 	}
 	if spoken > 1 {
-		return usagef("--mcp, --acp, --a2a and --editor are different protocols for one stdin; choose one")
+		return usagef("--mcp, --acp, --a2a and --editor are different protocols for the same stdin; use only one")
 	}
 	return nil
 }
 
-// agentTargets reads where to listen for one protocol alone.
+// agentTargets parses the listen addresses for a single protocol.
 func agentTargets(flag, prefix, path string, words []string) ([]parley.Target, error) {
 	var targets []parley.Target
 	for _, word := range words {
@@ -101,12 +101,12 @@ func agentTargets(flag, prefix, path string, words []string) ([]parley.Target, e
 		switch t.Scheme {
 		case "tcp", "tls", "unix":
 		case "stdio":
-			return nil, usagef("on stdin and stdout it is --%s --stdio", strings.TrimPrefix(flag, "--listen-"))
+			return nil, usagef("for stdin and stdout use --%s --stdio", strings.TrimPrefix(flag, "--listen-"))
 		default:
-			return nil, usagef("%s takes tcp, tls and unix; %s has it at %s with --listen", flag, t.Scheme, path)
+			return nil, usagef("%s supports tcp, tls and unix; for %s it is at %s with --listen", flag, t.Scheme, path)
 		}
 		if t.Version == jsonrpc.Version1 {
-			return nil, usagef("%s speaks JSON-RPC 2.0; leave out jsonrpc=1.0", flag)
+			return nil, usagef("%s is JSON-RPC 2.0; remove jsonrpc=1.0", flag)
 		}
 		t.Scheme = prefix + t.Scheme
 		targets = append(targets, t)
@@ -114,7 +114,8 @@ func agentTargets(flag, prefix, path string, words []string) ([]parley.Target, e
 	return targets, nil
 }
 
-// firstWith is the index of the first target of a protocol alone, or of one that comes behind it.
+// firstWith returns the index of the first target that has one of prefixes, or len(targets) without
+// a match.
 func firstWith(targets []parley.Target, prefixes ...string) int {
 	for i, t := range targets {
 		for _, prefix := range prefixes {
@@ -126,21 +127,22 @@ func firstWith(targets []parley.Target, prefixes ...string) int {
 	return len(targets)
 }
 
-// demoAgents are the demo's agents, with what serves them.
+// demoAgents holds the demo's agents and their servers.
 type demoAgents struct {
 	all    []*agent.Agent
 	acp    *acp.Server
 	a2a    *a2a.Server
 	web    *a2ahttp.Server
 	pusher *a2ahttp.Pusher
-	store  *sqlite.Store // nil: memory
+	store  *sqlite.Store // if nil, state is stored in memory
 	log    *reporter
 
 	planner *demo.Planner
-	tools   *mcpagent.Tools // the planner's, where MCP is spoken
+	tools   *mcpagent.Tools // the planner's, if MCP is served
 }
 
-// demoAgents makes them of the flags. locked says that callers must show a token.
+// demoAgents creates the agents from the flags. locked reports whether callers must present a
+// token.
 func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *reporter) (_ *demoAgents, err error) {
 	version := thisBuild().Version
 	d := &demoAgents{all: demo.Agents(version, log.report), log: log}
@@ -155,15 +157,15 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 	d.all = append(d.all, d.planner.Agent)
 	first := cmp.Or(f.first, firstForAgents)
 	if !slices.ContainsFunc(d.all, func(one *agent.Agent) bool { return one.Name == first }) {
-		_ = d.planner.Close() // already failing
-		return nil, usagef("--first %s: there is no such agent", cut(first, 60))
+		_ = d.planner.Close() // the first error is returned
+		return nil, usagef("--first %s: no such agent", cut(first, 60))
 	}
 	ao := &acp.Options{Report: log.report}
 	po := &a2a.ServerOptions{Report: log.report}
 	if f.state != "" {
 		limits := acp.StoreLimits()
 		if d.store, err = sqlite.Open(f.state, &sqlite.Options{Limits: limits, Report: log.report}); err != nil {
-			_ = d.planner.Close() // already failing with err
+			_ = d.planner.Close() // err is returned
 			return nil, usagef("--state: %v", err)
 		}
 		ao.Store, po.Store = d.store, d.store
@@ -175,7 +177,7 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 	front := demo.Front(version, first, d.all)
 	card := a2aagent.Card(&front.Card)
 	card.SupportedInterfaces = a2ahttp.Interfaces(a2aPath, a2aRESTPath)
-	if f.a2a { // on stdin and stdout there are no paths
+	if f.a2a { // stdin and stdout have no paths
 		card.SupportedInterfaces = []a2a.AgentInterface{{URL: "stdio:", ProtocolBinding: a2a.BindingStream, ProtocolVersion: a2a.V10.String()}}
 	}
 	card.Capabilities.Streaming, card.Capabilities.PushNotifications = true, true
@@ -187,7 +189,7 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 	}
 	d.a2a = a2a.NewServer(card, a2aagent.New(front), po)
 	d.web = &a2ahttp.Server{A2A: d.a2a, Unguarded: true, Authenticate: func(*http.Request, []a2ahttp.Credential) (string, error) {
-		return "", nil // the listener's door has looked at the token, and all who have it are one
+		return "", nil // the listener has checked the token; all of its holders are one principal
 	}}
 	if d.store != nil {
 		if err := errors.Join(d.acp.Load(ctx), d.a2a.Load(ctx)); err != nil {
@@ -198,13 +200,13 @@ func (a *app) demoAgents(ctx context.Context, f agentFlags, locked bool, log *re
 	return d, nil
 }
 
-// addProgram reads NAME=CMD ARG….
+// addProgram parses NAME=CMD ARG… and appends the agent to all.
 func addProgram(all []*agent.Agent, text, version string, log *reporter) ([]*agent.Agent, error) {
 	name, command, found := strings.Cut(text, "=")
 	argv, err := splitCommand(command)
 	switch {
 	case !found || err == nil && len(argv) == 0:
-		return nil, usagef("--agent is 'NAME=CMD ARG…', not %q", cut(text, 60))
+		return nil, usagef("--agent must be 'NAME=CMD ARG…', not %q", cut(text, 60))
 	case err != nil:
 		return nil, usagef("--agent %s: %v", cut(name, 60), err)
 	}
@@ -215,9 +217,9 @@ func addProgram(all []*agent.Agent, text, version string, log *reporter) ([]*age
 	return all, nil
 }
 
-var errQuote = errors.New("a quote is not closed")
+var errQuote = errors.New("missing closing quote")
 
-// splitCommand cuts a command into words as a shell would that knows quotes and nothing else.
+// splitCommand splits a command into words like a shell that supports only quotes.
 func splitCommand(text string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -253,7 +255,7 @@ func splitCommand(text string) ([]string, error) {
 	return words, nil
 }
 
-// close ends what runs, and lets the state go.
+// close stops everything that runs and closes the store.
 func (d *demoAgents) close() {
 	err := d.acp.Close()
 	d.a2a.Close()
@@ -266,22 +268,23 @@ func (d *demoAgents) close() {
 		err = errors.Join(err, d.store.Close())
 	}
 	if err != nil {
-		d.log.report("agents", err)
+		d.log.report(reportAgents, err)
 	}
 }
 
-// addTools offers the planner as a tool of MCP too. The others stay where agents are, so that the demo's tools are not lost among them.
+// addTools also offers the planner as an MCP tool. The other agents are not added, so that they do
+// not hide the demo's tools.
 func (d *demoAgents) addTools(s *mcp.Server) {
 	d.tools = mcpagent.Add(s, d.planner.Agent)
 }
 
-// stop ends what runs, so that nobody waits for an agent that takes its time.
+// stop ends all runs, so that shutdown does not wait for a slow agent.
 func (d *demoAgents) stop() {
-	_ = d.acp.Close() // close tells
+	_ = d.acp.Close() // close reports errors
 	d.a2a.Close()
 }
 
-// converseACP and converseA2A set up conversations on which both sides speak.
+// converseACP and converseA2A set up bidirectional connections.
 func (d *demoAgents) converseACP(conn *jsonrpc.Conn) func() {
 	d.acp.Configure(&conn.Answerer)
 	return nil
@@ -292,9 +295,11 @@ func (d *demoAgents) converseA2A(conn *jsonrpc.Conn) func() {
 	return nil
 }
 
-// add lets the listener speak the protocols of agents at paths of its http addresses, and on the targets that are marked.
+// add serves the agent protocols at paths of the listener's http addresses and on the marked
+// targets.
 func (d *demoAgents) add(l *parley.Listener, f agentFlags) error {
-	o := &acphttp.Options{NoDoor: true, MaxMessage: l.MaxMessage} // the listener's door stands before it
+	// The listener's access checks run first.
+	o := &acphttp.Options{NoDoor: true, MaxMessage: l.MaxMessage}
 	rest, err := acphttp.NewREST(d.acp, o)
 	if err != nil {
 		return err
@@ -321,7 +326,7 @@ func (d *demoAgents) add(l *parley.Listener, f agentFlags) error {
 	}
 	l.Pages = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case a2ahttp.CardPath, a2ahttp.OldCardPath, a2aPath + a2ahttp.CardPath: // which says how to show a token, so it needs none
+		case a2ahttp.CardPath, a2ahttp.OldCardPath, a2aPath + a2ahttp.CardPath: // public: it describes the token
 			card.ServeHTTP(w, r)
 		default:
 			pages.ServeHTTP(w, r)
@@ -330,23 +335,23 @@ func (d *demoAgents) add(l *parley.Listener, f agentFlags) error {
 	return nil
 }
 
-// serveEditor speaks the editor protocol on stdin and stdout.
+// serveEditor serves the Agent Client Protocol on stdin and stdout.
 func (d *demoAgents) serveEditor(ctx context.Context) error {
 	err := demo.Editor(thisBuild().Version, firstForEditors, d.all, d.log.report).Serve(ctx, stdio.New(nil))
 	if err == nil || errors.Is(err, os.ErrClosed) || ctx.Err() != nil {
-		return nil //nolint:nilerr // whoever started us, or a person, has ended it
+		return nil //nolint:nilerr // the parent process, or a person, has ended it
 	}
 	return err
 }
 
-// addresses lists where the demo's agents are, with something to try at each.
+// addresses returns the addresses of the demo's agents, each with a command to try.
 func (d *demoAgents) addresses(p *page, tokenFile string) []address {
 	if d == nil {
 		return nil
 	}
 	var list []address
-	add := func(kind, verb, target, rest string) {
-		call := p.prefix + " " + verb + " " + shellWord(target)
+	add := func(kind, command, target, rest string) {
+		call := p.prefix + " " + command + " " + shellWord(target)
 		if p.locked && !strings.HasPrefix(target, "unix:") {
 			call += " --token-file " + shellWord(tokenFile)
 		}

@@ -11,13 +11,15 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A tracedTransport tells each request over HTTP and what comes back: messages of JSON-RPC as such, and REST as method, path and status.
+// A tracedTransport traces each HTTP request and its response: JSON-RPC messages as messages, and
+// REST as method, path and status.
 type tracedTransport struct {
 	next   http.RoundTripper
 	tracer *tracer
 }
 
-// maxTraced bounds what is held of one body for the trace, in bytes. The rest of a longer one passes untold.
+// maxTraced is the maximum number of bytes of one body that are retained for the trace. The rest of
+// a longer body is not traced.
 const maxTraced = 16 << 20
 
 // RoundTrip implements http.RoundTripper.
@@ -25,7 +27,7 @@ func (t *tracedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil && r.GetBody != nil {
 		if again, err := r.GetBody(); err == nil {
-			body, _ = io.ReadAll(io.LimitReader(again, maxTraced)) // it is in memory
+			body, _ = io.ReadAll(io.LimitReader(again, maxTraced)) // the body is in memory
 			_ = again.Close()
 		}
 	}
@@ -49,21 +51,25 @@ func (t *tracedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// An exchange is one request and what comes back.
+// An exchange is one request and its response.
 type exchange struct {
 	transport *tracedTransport
 	what      string
 	begun     time.Time
 }
 
-// see tells one payload.
+// see traces one payload.
 func (x *exchange) see(out bool, note string, payload []byte) {
 	f := parley.Frame{Time: time.Now(), Out: out, Payload: payload}
 	t := x.transport.tracer
+	switch {
+	case !t.asLines && len(payload) > 0:
+		t.see(f)
+		return
+	case out:
+		t.trips.Add(1)
+	}
 	if !t.asLines {
-		if len(payload) > 0 {
-			t.see(f)
-		}
 		return
 	}
 	d := described{what: visible(x.what, 60), note: note}
@@ -78,7 +84,7 @@ func (x *exchange) see(out bool, note string, payload []byte) {
 	t.line(f, d, bytesOf(len(payload)))
 }
 
-// eventName is what an event of a stream is about: its type in ACP, the name of its only member in A2A.
+// eventName returns the name of a stream event: its type in ACP, its only member in A2A.
 func eventName(payload jsonrpc.Raw) string {
 	if kind := textOf(memberOf(payload, "type")); kind != "" {
 		return visible(kind, 40)
@@ -91,14 +97,14 @@ func eventName(payload jsonrpc.Raw) string {
 		result = payload
 	}
 	if kind(result) == '{' {
-		for name := range members(result) {
-			return visible(textOf(name), 40)
+		for name := range result.Members() {
+			return visible(string(name), 40)
 		}
 	}
 	return ""
 }
 
-// A tracedBody tells what is read from it: each event of a stream, or all of it at its end.
+// A tracedBody traces what is read from it: each event of a stream, or the whole body at its end.
 type tracedBody struct {
 	io.ReadCloser
 	stream bool
@@ -130,7 +136,7 @@ func (b *tracedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close tells what was read, if its end was not.
+// Close traces what was read if the end of the body was not reached.
 func (b *tracedBody) Close() error {
 	if !b.stream && !b.done {
 		b.done = true

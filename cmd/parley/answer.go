@@ -6,16 +6,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// notification returns what to do with notifications about our own call: print them, or tell them on stderr.
+// notification returns the handler for notifications about our own call, which prints them to
+// stdout or stderr.
 func (c *call) notification(ctx context.Context) func(*jsonrpc.Request) error {
 	return func(req *jsonrpc.Request) error { return c.printNotification(ctx, req) }
 }
 
 func (c *call) printNotification(ctx context.Context, req *jsonrpc.Request) error {
+	c.arrived.Add(1)
+	c.last.Store(time.Now().UnixNano())
 	c.line.Lock()
 	defer c.line.Unlock()
 	if c.stream {
@@ -30,14 +34,14 @@ func (c *call) printNotification(ctx context.Context, req *jsonrpc.Request) erro
 		return c.printer.line(ctx, append(line, '}'))
 	}
 	if c.tracer != nil && c.tracer.asLines {
-		return nil // it is told already
+		return nil // reported already
 	}
 	_, err := fmt.Fprintf(c.app.stderr, "← %s %s\n", visible(req.Method, 60), appendCompact(nil, req.Params, palette{}))
 	return err
 }
 
-// back answers what the server sends by itself: its notifications are printed, its calls of "answer" are answered by
-// --answer or by whoever sits at the terminal. Other methods are not found.
+// back handles messages that the server sends on its own: notifications are printed, and calls of
+// "answer" are answered by --answer or by the user at the terminal. Other methods are not found.
 func (c *call) back() jsonrpc.Handler {
 	return jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		if req.IsNotification() {
@@ -50,7 +54,7 @@ func (c *call) back() jsonrpc.Handler {
 	})
 }
 
-// reply is the answer to a question of the server.
+// reply returns the response to a question of the server.
 func (c *call) reply(params jsonrpc.Raw) (any, error) {
 	if c.answer != "" {
 		return c.answer, nil
@@ -69,7 +73,7 @@ func (c *call) reply(params jsonrpc.Raw) (any, error) {
 	fmt.Fprintf(c.app.stderr, "the server asks: %s\n> ", visible(asked.Question, 400))
 	line, err := bufio.NewReader(c.app.stdin).ReadString('\n')
 	if err != nil && line == "" {
-		return nil, jsonrpc.NewError(jsonrpc.CodeUnavailable, "Nobody answered")
+		return nil, jsonrpc.NewError(jsonrpc.CodeUnavailable, "No answer")
 	}
 	return strings.TrimRight(line, "\r\n"), nil
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// runBatch sends the messages of a file in one array and prints the answers in the order of the questions.
+// runBatch sends the messages of a file in one array and prints the responses in the order of the
+// calls.
 func (c *call) runBatch(ctx context.Context, dialer *parley.Dialer, words []string) error {
 	if len(words) > 0 || c.notify || c.data != "" || c.id != "" {
-		return usagef("with --batch, methods, params and ids stand in the file")
+		return usagef("with --batch, methods, params and ids are in the file; remove them from the command line")
 	}
 	text, err := c.app.readInput(c.batch)
 	if err != nil {
@@ -27,11 +28,11 @@ func (c *call) runBatch(ctx context.Context, dialer *parley.Dialer, words []stri
 	dialer.Back = c.back()
 	client, err := dialer.Dial(ctx, c.target)
 	if err != nil {
-		return &dialError{c.target, err}
+		return c.dialFailed(ctx, err)
 	}
 	err = client.Batch(ctx, items)
 	if errors.Is(err, jsonrpc.ErrBatchRefused) {
-		fmt.Fprintln(c.app.stderr, "parley: the server takes no batches; sending the messages one by one")
+		fmt.Fprintln(c.app.stderr, "parley: the server does not support batches; sending the messages one by one")
 		err = oneByOne(ctx, client, items)
 	}
 	return c.finish(ctx, client, func() error {
@@ -42,7 +43,7 @@ func (c *call) runBatch(ctx context.Context, dialer *parley.Dialer, words []stri
 	})
 }
 
-// unanswered lists the ids of the calls that ran out of time.
+// unanswered returns the IDs of the calls that timed out.
 func unanswered(items []jsonrpc.Item) (ids []jsonrpc.ID) {
 	for _, item := range items {
 		if errors.Is(item.Err, context.DeadlineExceeded) {
@@ -52,7 +53,8 @@ func unanswered(items []jsonrpc.Item) (ids []jsonrpc.ID) {
 	return ids
 }
 
-// oneByOne sends what a server does not take as a batch. The outcome of each is in its item.
+// oneByOne sends the items one at a time, for servers that do not accept batches. The outcome of
+// each is in its item.
 func oneByOne(ctx context.Context, client *parley.Client, items []jsonrpc.Item) error {
 	for i := range items {
 		items[i].Err = client.Do(ctx, &items[i])
@@ -72,12 +74,13 @@ type entry struct {
 	Notify  bool        `json:"notify"`
 }
 
-// parseBatch reads a list of messages, or one message per line. A message that names its version is taken as it
-// is: without an id it is a notification. One that does not is a call, unless it says "notify": true.
+// parseBatch parses a list of messages, or one message per line. A message with a version is used
+// unchanged: without an id it is a notification. A message without a version is a call, unless it
+// has "notify": true.
 func parseBatch(text []byte) ([]jsonrpc.Item, []jsonrpc.Raw, error) {
 	var entries []entry
 	if list, err := jsonrpc.ParseRaw(text); err == nil && kind(list) == '[' {
-		for element := range elements(list) {
+		for element := range list.Elements() {
 			e, err := parseEntry(element)
 			if err != nil {
 				return nil, nil, usagef("--batch: message %d: %v", len(entries)+1, err)
@@ -88,7 +91,7 @@ func parseBatch(text []byte) ([]jsonrpc.Item, []jsonrpc.Raw, error) {
 		return nil, nil, err
 	}
 	if len(entries) == 0 {
-		return nil, nil, usagef("--batch: there is no message in the file; an empty batch goes out with --raw '[]'")
+		return nil, nil, usagef("--batch: the file contains no message; to send an empty batch use --raw '[]'")
 	}
 	items := make([]jsonrpc.Item, len(entries))
 	results := make([]jsonrpc.Raw, len(entries))
@@ -106,7 +109,8 @@ func parseBatch(text []byte) ([]jsonrpc.Item, []jsonrpc.Raw, error) {
 	return items, results, nil
 }
 
-// number gives the calls that chose no id their numbers in the file, or larger ones where somebody else has that.
+// number assigns ids to the calls that have none: their position in the file, or a larger number if
+// that id is used.
 func number(items []jsonrpc.Item) {
 	taken := make(map[jsonrpc.ID]bool)
 	for _, item := range items {
@@ -143,24 +147,25 @@ func parseLines(text []byte) (entries []entry, err error) {
 func parseEntry(text []byte) (e entry, err error) {
 	raw, err := jsonrpc.ParseRaw(text)
 	if err != nil {
-		return e, fmt.Errorf("%q is no JSON: %w", cut(strings.TrimSpace(string(text)), 60), err)
+		return e, fmt.Errorf("%q is not JSON: %w", cut(strings.TrimSpace(string(text)), 60), err)
 	}
 	if kind(raw) != '{' {
-		return e, fmt.Errorf("%q is no object with a method", cut(string(raw), 60))
+		return e, fmt.Errorf("%q is not an object with a method", cut(string(raw), 60))
 	}
 	if err := raw.Decode(&e); err != nil {
 		return e, err
 	}
 	if e.Method == "" {
-		return e, errors.New("the method is missing")
+		return e, errors.New("missing method")
 	}
 	if e.Version != nil && *e.Version != "2.0" {
-		return e, fmt.Errorf("jsonrpc is %q; --raw sends what is not 2.0", cut(*e.Version, 20))
+		return e, fmt.Errorf("jsonrpc is %q, not 2.0; use --raw to send it anyway", cut(*e.Version, 20))
 	}
 	return e, nil
 }
 
-// printBatch prints one object for each call: the result, or the error. Notifications have none.
+// printBatch prints one object for each call: the result or the error. Notifications are not
+// printed.
 func (c *call) printBatch(ctx context.Context, items []jsonrpc.Item, results []jsonrpc.Raw) error {
 	var list []byte
 	calls, failed := 0, 0
@@ -201,13 +206,14 @@ func (c *call) printBatch(ctx context.Context, items []jsonrpc.Item, results []j
 		return c.explain(ctx, "batch", first, unanswered(items)...)
 	}
 	if failed > 0 {
-		fmt.Fprintf(c.app.stderr, "parley: %d of %d calls failed\n", failed, calls)
+		c.app.complainAs(fmt.Errorf("%d of %d calls failed", failed, calls), exitRPC)
 		return &silentError{exitRPC}
 	}
 	return nil
 }
 
-// appendOutcome writes what became of one call. A failure that is not the server's answer is returned.
+// appendOutcome appends the outcome of one call. It returns a failure that is not an error response
+// of the server.
 func appendOutcome(dst []byte, item *jsonrpc.Item, result jsonrpc.Raw) ([]byte, error) {
 	method, err := quote(item.Method)
 	if err != nil {
@@ -227,7 +233,7 @@ func appendOutcome(dst []byte, item *jsonrpc.Item, result jsonrpc.Raw) ([]byte, 
 	return append(appendErrorObject(append(dst, `,"error":`...), e), '}'), nil
 }
 
-// appendErrorObject writes an error as it stood on the wire (JSON-RPC 2.0, section 5.1).
+// appendErrorObject appends an error in its wire format (JSON-RPC 2.0, section 5.1).
 func appendErrorObject(dst []byte, e *jsonrpc.Error) []byte {
 	message, err := quote(strings.ToValidUTF8(e.Message, "\uFFFD"))
 	if err != nil {

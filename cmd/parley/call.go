@@ -9,22 +9,27 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/da1ed7bb/parley"
+	"github.com/da1ed7bb/parley/config"
+	"github.com/da1ed7bb/parley/internal/x/secret"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/spf13/cobra"
 )
 
-// callTimeout is how long a call waits for its answer unless --timeout says otherwise.
+// callTimeout is the default of --timeout: how long a call waits for its response.
 const callTimeout = 60 * time.Second
 
-// farewell bounds what is left to do at the end: a cancel on its way out, a notification that is being printed.
-const farewell = 2 * time.Second
+// drainTimeout bounds the work after a call, such as sending a cancellation or printing a
+// notification.
+const drainTimeout = 2 * time.Second
 
-// A call is one run of the verb: its flags, and what they and the words come to.
+// A call is one execution of the command: its flags and the values derived from them and the words.
 type call struct {
 	app    *app
 	output outputFlags
@@ -38,43 +43,62 @@ type call struct {
 	id     string
 	answer string
 
+	ignoreStdin bool
+
+	arrived atomic.Int64 // notifications of the call
+	last    atomic.Int64 // when the last of them arrived, in Unix nanoseconds
+
 	printer *printer
 	tracer  *tracer
 	target  parley.Target
+	tls     *tls.Config // how the server is trusted
 
-	line     sync.Mutex // held while a notification is printed: they come from more than one goroutine
-	question sync.Mutex // held while somebody at the terminal is asked: one question at a time
+	line sync.Mutex // held while a notification is printed, since several goroutines print them
+	// Held while the user at the terminal is asked, so that questions come one at a time.
+	question sync.Mutex
 }
 
-// reachFlags are the flags of every verb that dials.
+// reachFlags are the flags of every command that dials.
 type reachFlags struct {
 	header    []string
 	token     string
 	tokenFile string
 	tlsCA     string
+	insecure  bool
 	framing   string
 	version   string
 	timeout   time.Duration
 	trace     string
+	config    string
+
+	entry *config.Entry // what @NAME stands for, once target has resolved it
 }
 
 func (r *reachFlags) register(cmd *cobra.Command) {
 	r.registerCommon(cmd)
 	f := cmd.Flags()
-	f.StringVar(&r.framing, "framing", "", "`HOW` a child's messages are kept apart: line or header")
-	f.StringVar(&r.version, "jsonrpc", "", "`VERSION` to speak: 2.0 or 1.0")
+	f.StringVar(&r.framing, "framing", "", "`FRAMING` of messages of a child process: line or header")
+	f.StringVar(&r.version, "jsonrpc", "", "JSON-RPC `VERSION`: 2.0 or 1.0")
 }
 
-// registerCommon registers what verbs of protocols have too.
+// registerCommon registers the flags that protocol commands share.
 func (r *reachFlags) registerCommon(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.DurationVar(&r.timeout, "timeout", callTimeout, "`TIME` to wait for an answer, renewed by each notification about the call; 0 waits for ever")
-	f.StringVar(&r.trace, "trace", "", "tell each message on stderr, or record them in `FILE` (--trace=FILE)")
+	f.DurationVar(&r.timeout, "timeout", callTimeout, "`TIME` to wait for a response; each notification for the call restarts it; 0 means no timeout")
+	f.StringVarP(&r.trace, "trace", "v", "", "log every message to stderr, or record them in `FILE` (--trace=FILE)")
 	f.Lookup("trace").NoOptDefVal = traceToStderr
 	f.StringArrayVarP(&r.header, "header", "H", nil, "send the header `'NAME: VALUE'` (HTTP and WebSocket; repeatable)")
-	f.StringVar(&r.token, "token", "", "bearer `TOKEN`; --token-file keeps it out of the process list")
+	f.StringVar(&r.token, "token", "", "bearer `TOKEN`; use --token-file to keep it out of the process list")
 	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` with the bearer token")
+	r.registerServer(cmd)
+}
+
+// registerServer registers the flags that select a server and how it is trusted.
+func (r *reachFlags) registerServer(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringVar(&r.tlsCA, "tls-ca", "", "`FILE` of certificates to trust instead of the system's")
+	f.BoolVarP(&r.insecure, "insecure", "k", false, "accept any certificate; the connection can be intercepted")
+	configFlag(cmd, &r.config)
 }
 
 func (a *app) callCommand() *cobra.Command {
@@ -88,9 +112,10 @@ func (a *app) callCommand() *cobra.Command {
   parley call :3000/rpc countdown from:=3 interval_ms:=200 --stream
   parley call subtract 42 23 -- parley demo --stdio
 
-By position, a word that is JSON is that value, and any other is a string: 42 is a number, '"42"' and hello are
-strings. By name, k=text is a string, k:=json a value, k=@file and k:=@file are read from a file. Without words there
-are no params. What is typed is sent; nothing is added, checked or asked before.`,
+A positional parameter that is valid JSON is sent as that value, any other as a string: 42 is a
+number, '"42"' and hello are strings. Named parameters: k=text is a string, k:=json any JSON value;
+k=@file and k:=@file read the value from a file. Without parameters, params are read from stdin if
+it is a pipe or a file with data, and are else omitted. Params are sent without validation.`,
 		ValidArgsFunction: a.completeCall(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd, args)
@@ -98,12 +123,13 @@ are no params. What is typed is sent; nothing is added, checked or asked before.
 	}
 	f := cmd.Flags()
 	f.StringVarP(&c.data, "data", "d", "", "params as one `JSON` text, @file or - for stdin")
-	f.BoolVarP(&c.notify, "notify", "n", false, "send a notification: no id, no answer")
-	f.BoolVar(&c.stream, "stream", false, "print notifications too, each line one message, the result last")
+	f.BoolVar(&c.ignoreStdin, "ignore-stdin", false, "do not read params from stdin")
+	f.BoolVarP(&c.notify, "notify", "n", false, "send a notification: no id, no response")
+	f.BoolVar(&c.stream, "stream", false, "also print notifications, one message per line, the result last")
 	f.StringVar(&c.batch, "batch", "", "send the messages in `FILE` (- for stdin) as one batch")
-	f.BoolVar(&c.raw, "raw", false, "send the one word behind TARGET, or -d, byte for byte and print what comes back")
-	f.StringVar(&c.id, "id", "", "use this `ID`: JSON, or else a string")
-	f.StringVar(&c.answer, "answer", "", "`TEXT` to answer when the server calls answer; without it a terminal is asked")
+	f.BoolVar(&c.raw, "raw", false, "send the argument after TARGET, or -d, unchanged, and print the reply")
+	f.StringVar(&c.id, "id", "", "request `ID`: JSON, or else a string")
+	f.StringVar(&c.answer, "answer", "", "`TEXT` to return when the server calls the method answer; by default the terminal is asked")
 	c.output.register(cmd)
 	c.reach.register(cmd)
 	return cmd
@@ -114,7 +140,7 @@ func (c *call) run(cmd *cobra.Command, words []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.target, words, err = c.app.target(c.reach, words, false); err != nil {
+	if c.target, words, err = c.app.target(cmd.Context(), &c.reach, words, false); err != nil {
 		return err
 	}
 	if err := c.reach.fit(c.target); err != nil {
@@ -124,7 +150,8 @@ func (c *call) run(cmd *cobra.Command, words []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.app.hasArgv { // whose stdout may hold other things than messages
+	c.tls = dialer.TLS
+	if c.target.Scheme == "exec" { // the stdout of a child may hold other text than messages
 		dialer.Report = (&reporter{w: c.app.stderr}).report
 	}
 	if c.reach.trace != "" {
@@ -133,6 +160,7 @@ func (c *call) run(cmd *cobra.Command, words []string) (err error) {
 		}
 		defer func() { err = errors.Join(err, c.tracer.close()) }()
 		dialer.Tap = c.tracer.see
+		c.tracer.note(c.target.String() + " over " + transportOf(c.target))
 	}
 	ctx := cmd.Context()
 	switch {
@@ -144,74 +172,103 @@ func (c *call) run(cmd *cobra.Command, words []string) (err error) {
 	return c.runOne(ctx, cmd, dialer, words)
 }
 
-// target finds out which server is meant: the child behind --, or the first word. uris says that words behind the target
-// may look like one.
-func (a *app) target(r reachFlags, words []string, uris bool) (parley.Target, []string, error) {
+// target returns the server to call: the child after --, or the first word, an address or @NAME.
+// For a name it sets r.entry, which dialer uses. uris reports whether words after the target may
+// look like one.
+func (a *app) target(ctx context.Context, r *reachFlags, words []string, uris bool) (parley.Target, []string, error) {
 	var t parley.Target
 	switch {
 	case a.hasArgv && len(a.argv) == 0:
-		return t, nil, usagef("the command of the child is missing behind --")
+		return t, nil, usagef("missing command after --")
 	case a.hasArgv && !uris && len(words) > 0 && looksLikeTarget(words[0]):
-		return t, nil, usagef("%q and the child behind -- are two targets; leave one out", cut(words[0], 60))
+		return t, nil, usagef("%q and the command after -- are two targets; use only one", cut(words[0], 60))
 	case a.hasArgv:
 		t = parley.Command(a.argv...)
 	case len(words) == 0:
-		return t, nil, usagef("which server? An address such as http://127.0.0.1:3000/rpc comes first")
+		return t, nil, usagef("missing TARGET: an address such as http://127.0.0.1:3000/rpc must come first")
 	default:
 		var err error
-		if t, err = parley.ParseTarget(words[0]); err != nil {
+		if t, err = a.parseTarget(ctx, r, words[0]); err != nil {
 			return t, nil, err
 		}
 		if t.Scheme == "stdio" {
-			return t, nil, usagef("on stdio: frames and results would share stdout; call a child instead: parley call METHOD -- CMD")
+			return t, nil, usagef("stdio: cannot be called: frames and results would share stdout; call a child process: parley call METHOD -- CMD")
 		}
 		words = words[1:]
 	}
 	return t, words, t.Set(r.framing, r.version)
 }
 
-func looksLikeTarget(word string) bool {
-	return strings.Contains(word, "://") || strings.HasPrefix(word, "unix:") || strings.HasPrefix(word, ":") || word == "stdio:"
+// parseTarget parses an address or @NAME. For a name it sets r.entry.
+func (a *app) parseTarget(ctx context.Context, r *reachFlags, word string) (parley.Target, error) {
+	r.entry = nil
+	if strings.HasPrefix(word, "@") {
+		return a.named(ctx, r, word)
+	}
+	return parley.ParseTarget(word)
 }
 
-// fit refuses flags that would have no effect on t: who typed them expects one.
+// hostAndPort matches an address without a scheme.
+var hostAndPort = regexp.MustCompile(`^([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):[0-9]+([/?]\S*)?$`)
+
+func looksLikeTarget(word string) bool {
+	return strings.Contains(word, "://") || strings.HasPrefix(word, "unix:") || word == "stdio:" ||
+		strings.HasPrefix(word, "@") || hostAndPort.MatchString(word)
+}
+
+// fit rejects flags that have no effect on t, because the user expects an effect.
 func (r *reachFlags) fit(t parley.Target) error {
 	web := strings.HasSuffix(t.Scheme, "http") || strings.HasSuffix(t.Scheme, "https") || t.Scheme == "ws" || t.Scheme == "wss"
 	secure := strings.HasSuffix(t.Scheme, "https") || t.Scheme == "wss" || t.Scheme == "tls"
 	switch {
 	case len(r.header) > 0 && !web:
-		return usagef("--header goes with HTTP and WebSocket; %s has no headers", t)
+		return usagef("--header works with HTTP and WebSocket; %s has no headers", t)
 	case (r.token != "" || r.tokenFile != "") && !web && t.Scheme != "tcp" && t.Scheme != "tls":
-		return usagef("--token goes with HTTP, WebSocket, tcp and tls; %s asks for none", t)
+		return usagef("--token works with HTTP, WebSocket, tcp and tls; %s uses none", t)
 	case r.tlsCA != "" && !secure:
-		return usagef("--tls-ca goes with https, wss and tls; %s has no certificate", t)
+		return usagef("--tls-ca works with https, wss and tls; %s has no certificate", t)
+	case r.insecure && !secure:
+		return usagef("--insecure works with https, wss and tls; %s has no certificate", t)
+	case r.insecure && r.tlsCA != "":
+		return usagef("--insecure and --tls-ca cannot be used together")
 	}
 	return nil
 }
 
-// dialer makes a Dialer of the flags.
+// dialer returns a Dialer configured by the flags, and by the entry that the target's name stands
+// for.
 func (a *app) dialer(r reachFlags) (*parley.Dialer, error) {
-	d := &parley.Dialer{Token: r.token, Stderr: func(line string) { fmt.Fprintln(a.stderr, line) }}
+	d := &parley.Dialer{Token: r.token, Stderr: func(line string) { fmt.Fprintln(a.stderr, a.childLine(line)) }}
 	d.Limits.CallTime = r.timeout
 	if r.timeout == 0 {
 		d.Limits.CallTime = -1
 	}
 	if r.timeout < 0 {
-		return nil, usagef("--timeout is not negative")
+		return nil, usagef("--timeout must not be negative")
+	}
+	if r.entry != nil {
+		d.Header = r.entry.Header.Clone()
+		for _, line := range r.header { // a header of the command line replaces the entry's
+			name, _, _ := strings.Cut(line, ":")
+			d.Header.Del(strings.TrimSpace(name))
+		}
 	}
 	for _, line := range r.header {
 		name, value, found := strings.Cut(line, ":")
 		if !found || strings.TrimSpace(name) == "" {
-			return nil, usagef("--header is 'Name: value', not %q", cut(line, 60))
+			return nil, usagef("--header must be 'Name: value', not %q", cut(line, 60))
 		}
 		if d.Header == nil {
 			d.Header = make(http.Header)
 		}
 		d.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+		if secret.Header(strings.TrimSpace(name)) {
+			a.hide(value)
+		}
 	}
 	if r.tokenFile != "" {
 		if r.token != "" {
-			return nil, usagef("--token and --token-file are two tokens; leave one out")
+			return nil, usagef("--token and --token-file cannot be used together")
 		}
 		content, err := a.readInput(r.tokenFile)
 		if err != nil {
@@ -219,6 +276,7 @@ func (a *app) dialer(r reachFlags) (*parley.Dialer, error) {
 		}
 		d.Token = strings.TrimSpace(string(content))
 	}
+	a.hide(d.Token)
 	if r.tlsCA != "" {
 		pem, err := os.ReadFile(r.tlsCA)
 		if err != nil {
@@ -226,20 +284,27 @@ func (a *app) dialer(r reachFlags) (*parley.Dialer, error) {
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, usagef("--tls-ca: there is no PEM certificate in %s", r.tlsCA)
+			return nil, usagef("--tls-ca: no PEM certificate in %s", r.tlsCA)
 		}
 		d.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	if r.insecure {
+		d.TLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // the user requested it
 	}
 	return d, nil
 }
 
-// params is what goes with the method: -d, or the words behind it.
+// params returns the params of the method: from -d, from the words after the method, or from stdin.
 func (c *call) params(cmd *cobra.Command, words []string) (jsonrpc.Raw, error) {
-	if !cmd.Flags().Changed("data") {
+	switch {
+	case cmd.Flags().Changed("data"):
+	case len(words) == 0 && !c.ignoreStdin && c.reach.tokenFile != "-" && hasInput(c.app.stdin):
+		return c.app.stdinParams(cmd.Context(), c.reach.timeout)
+	default:
 		return c.app.parseParams(words)
 	}
 	if len(words) > 0 {
-		return nil, usagef("-d holds the params already; the word %q is one too many", cut(words[0], 60))
+		return nil, usagef("-d already has the params; remove the argument %q", cut(words[0], 60))
 	}
 	content, err := c.app.readData(c.data)
 	if err != nil {
@@ -247,7 +312,7 @@ func (c *call) params(cmd *cobra.Command, words []string) (jsonrpc.Raw, error) {
 	}
 	params, err := jsonrpc.ParseRaw(content)
 	if err != nil {
-		return nil, usagef("-d: %q is no JSON: %v (--raw sends anything)", cut(strings.TrimSpace(string(content)), 60), err)
+		return nil, usagef("-d: %q is not JSON: %v (use --raw to send any text)", cut(strings.TrimSpace(string(content)), 60), err)
 	}
 	return params, nil
 }
@@ -255,7 +320,10 @@ func (c *call) params(cmd *cobra.Command, words []string) (jsonrpc.Raw, error) {
 // runOne sends one request or notification.
 func (c *call) runOne(ctx context.Context, cmd *cobra.Command, dialer *parley.Dialer, words []string) error {
 	if len(words) == 0 {
-		return usagef("which method? It stands behind the address: parley call %s METHOD", c.target)
+		if c.app.hasArgv { // METHOD comes before the command of a child
+			return usagef("missing METHOD. Usage: parley call METHOD [PARAM…] %s", c.target)
+		}
+		return usagef("missing METHOD. Usage: parley call %s METHOD [PARAM…]", c.target)
 	}
 	method := words[0]
 	params, err := c.params(cmd, words[1:])
@@ -273,11 +341,13 @@ func (c *call) runOne(ctx context.Context, cmd *cobra.Command, dialer *parley.Di
 	dialer.Back = c.back()
 	client, err := dialer.Dial(ctx, c.target)
 	if err != nil {
-		return &dialError{c.target, err}
+		return c.dialFailed(ctx, err)
 	}
 	err = client.Do(ctx, item)
 	return c.finish(ctx, client, func() error {
 		switch {
+		case errors.Is(err, jsonrpc.ErrMethodNotFound) && ctx.Err() == nil:
+			return &hintedError{c.explain(ctx, method, err, item.ID), methodHint(ctx, client, method)}
 		case err != nil:
 			return c.explain(ctx, method, err, item.ID)
 		case c.notify:
@@ -292,22 +362,48 @@ func (c *call) runOne(ctx context.Context, cmd *cobra.Command, dialer *parley.Di
 	})
 }
 
-// finish lets the notifications that stood before the answer be printed, then tells the outcome, then ends the connection,
-// which may take long: a child is waited for. What is on its way out, such as a cancel, goes out.
+// finish waits until the notifications received before the response are printed, calls tell to
+// print the outcome, and closes the connection. Closing may take long because it waits for a child.
+// Queued messages, such as a cancellation, are still sent.
 func (c *call) finish(ctx context.Context, client *parley.Client, tell func() error) error {
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	_ = client.Drain(last) // or not: the answer is here
+	_ = client.Drain(last) // an error does not matter: the response has arrived
 	err := tell()
+	why := err
 	if err != nil {
 		c.app.complain(err)
 		err = &silentError{exitCode(err)}
 	}
-	_ = client.Shutdown(last) // how the connection ends changes nothing
+	hangUp(why, func() error { return client.Shutdown(last) })
 	return err
 }
 
-// parseID reads --id.
+// hangUpTime bounds how long closing a connection may take after the call has timed out.
+const hangUpTime = 500 * time.Millisecond
+
+// hangUp closes a connection and ignores the error. It waits for a child, unless err reports that
+// time is up: then the child has half a second (hangUpTime), and ends with this process at the
+// latest.
+func hangUp(err error, end func() error) {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		_ = end() // see above
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = end() // see above
+	}()
+	timer := time.NewTimer(hangUpTime)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+// parseID parses --id.
 func (c *call) parseID(cmd *cobra.Command) (jsonrpc.ID, error) {
 	if !cmd.Flags().Changed("id") {
 		if c.notify {
@@ -316,35 +412,55 @@ func (c *call) parseID(cmd *cobra.Command) (jsonrpc.ID, error) {
 		return jsonrpc.IntID(1), nil
 	}
 	if c.notify {
-		return jsonrpc.ID{}, usagef("a notification has no id: -n or --id, not both")
+		return jsonrpc.ID{}, usagef("-n and --id cannot be used together: a notification has no id")
 	}
 	if id, err := jsonrpc.ParseID([]byte(c.id)); err == nil {
 		return id, nil
 	}
 	if _, err := jsonrpc.ParseRaw([]byte(c.id)); err == nil {
-		return jsonrpc.ID{}, usagef("--id is a string, a number or null (JSON-RPC 2.0, section 4); --raw sends anything")
+		return jsonrpc.ID{}, usagef("--id must be a string, a number or null (JSON-RPC 2.0, section 4); use --raw to send any text")
 	}
 	return jsonrpc.StringID(c.id), nil
 }
 
-// explain puts into words what a call met, and names the ids that wait for an answer when time is up.
+// explain turns the error of a call into one for the user. On a timeout it lists the IDs that wait
+// for a response.
 func (c *call) explain(ctx context.Context, method string, err error, waiting ...jsonrpc.ID) error {
 	switch {
 	case ctx.Err() != nil:
-		return &toldError{method + ": cancelled; the server was told", context.Cause(ctx)}
+		return &shownError{method + ": cancelled; the server was notified", context.Cause(ctx)}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &toldError{fmt.Sprintf("%s: no answer within %s (--timeout)%s", method, c.reach.timeout, outstanding(waiting)), err}
+		text := fmt.Sprintf("%s: no response within %s (--timeout)%s", method, c.reach.timeout, outstanding(waiting))
+		if n := c.arrived.Load(); n > 0 { // how far the call got
+			text += fmt.Sprintf("; %s arrived, the last %s ago", countOf(int(n), "notification"), time.Since(time.Unix(0, c.last.Load())).Round(time.Millisecond))
+		}
+		return &shownError{text, err}
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
 		return &dialError{c.target, err}
 	}
+	if isMCPEndpoint(c.target, err) {
+		return &hintedError{fmt.Errorf("%s: %w", method, err), fmt.Sprintf("; this is an MCP endpoint: use parley mcp call %s TOOL", c.target)}
+	}
+	if found := c.finder().explain(ctx, err); is[*placeError](found) {
+		return found
+	}
 	return fmt.Errorf("%s: %w", method, err)
 }
 
-// maxOutstanding is how many ids are named.
+// dialFailed returns the error for a server that could not be reached.
+func (c *call) dialFailed(ctx context.Context, err error) error {
+	return c.finder().explain(ctx, &dialError{c.target, err})
+}
+
+func (c *call) finder() *placeFinder {
+	return &placeFinder{target: c.target, tls: c.tls, paths: []string{"/rpc", "/mcp", "/"}}
+}
+
+// maxOutstanding is the maximum number of IDs that are listed.
 const maxOutstanding = 20
 
-// outstanding names the ids that nobody has answered.
+// outstanding returns the list of the IDs without a response.
 func outstanding(ids []jsonrpc.ID) string {
 	var names []string
 	for _, id := range ids {
@@ -363,11 +479,11 @@ func outstanding(ids []jsonrpc.ID) string {
 	return "; outstanding: id " + strings.Join(names, ", ")
 }
 
-// A toldError says in our words what err is.
-type toldError struct {
+// A shownError replaces the text of err with text for the user.
+type shownError struct {
 	text string
 	err  error
 }
 
-func (e *toldError) Error() string { return e.text }
-func (e *toldError) Unwrap() error { return e.err }
+func (e *shownError) Error() string { return e.text }
+func (e *shownError) Unwrap() error { return e.err }

@@ -14,9 +14,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A watcher is a stderr that tells when a text was written to it.
+// A watcher is a stderr that signals when a text is written to it.
 type watcher struct {
-	mu   sync.Mutex // guards what is below
+	mu   sync.Mutex // guards the fields below
 	text bytes.Buffer
 	want string
 	seen chan struct{}
@@ -39,12 +39,13 @@ func (w *watcher) String() string {
 	return w.text.String()
 }
 
-// TestInterruptCancelsOnTheWire: Ctrl-C ends the call here, and tells the server.
+// TestInterruptCancelsOnTheWire checks that Ctrl-C ends the call locally and cancels it on the
+// server.
 func TestInterruptCancelsOnTheWire(t *testing.T) {
 	for _, c := range []struct{ target, told string }{
 		{"tcp://127.0.0.1:0", "→ $/cancelRequest"},
 		{"ws://127.0.0.1:0", "→ $/cancelRequest"},
-		{"http://127.0.0.1:0", ""}, // where hanging up says it
+		{"http://127.0.0.1:0", ""}, // here closing the connection cancels
 	} {
 		t.Run(c.target, func(t *testing.T) {
 			target := serveDemo(t, c.target)
@@ -58,14 +59,15 @@ func TestInterruptCancelsOnTheWire(t *testing.T) {
 			if code := a.main(ctx, []string{"call", target.String(), "sleep", "60000", "--trace"}); code != exitCancelled {
 				t.Errorf("exit code %d, want %d", code, exitCancelled)
 			}
-			if said := stderr.String(); !strings.Contains(said, c.told) || !strings.Contains(said, "parley: sleep: cancelled; the server was told\n") {
-				t.Errorf("stderr is\n%s", said)
+			if output := stderr.String(); !strings.Contains(output, c.told) || !strings.Contains(output, "parley: sleep: cancelled; the server was notified\n") {
+				t.Errorf("stderr is\n%s", output)
 			}
 		})
 	}
 }
 
-// TestNotificationsAreAllPrinted: also those that belong to no call, and all of them before the result.
+// TestNotificationsAreAllPrinted checks that all notifications are printed before the result,
+// including those that belong to no call.
 func TestNotificationsAreAllPrinted(t *testing.T) {
 	const count = 200
 	mux := new(jsonrpc.Mux)

@@ -15,14 +15,16 @@ import (
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/internal/demo"
+	"github.com/da1ed7bb/parley/internal/x/private"
 	"github.com/da1ed7bb/parley/internal/x/trim"
+	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/spf13/cobra"
 )
 
-// trimEvery is how often a server looks whether it holds memory that it no longer uses.
+// trimEvery is the interval at which a server checks whether it holds unused memory.
 const trimEvery = 5 * time.Second
 
-// serveFlags are the flags of every verb that listens.
+// serveFlags are the flags of every command that listens.
 type serveFlags struct {
 	listen      []string
 	stdio       bool
@@ -38,47 +40,48 @@ type serveFlags struct {
 
 func (s *serveFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVarP(&s.listen, "listen", "l", nil, "serve on `TARGET`; repeatable. Port 0 is any free port")
+	f.StringArrayVarP(&s.listen, "listen", "l", nil, "serve on `TARGET`; repeatable. Port 0 selects a free port")
 	f.BoolVar(&s.stdio, "stdio", false, "serve on stdin and stdout, like --listen stdio:")
-	f.StringVar(&s.framing, "framing", "", "`HOW` messages are kept apart with --stdio: line or header")
-	f.StringVar(&s.version, "jsonrpc", "", "`VERSION` to speak with --stdio: 2.0 or 1.0")
+	f.StringVar(&s.framing, "framing", "", "`FRAMING` of messages with --stdio: line or header")
+	f.StringVar(&s.version, "jsonrpc", "", "JSON-RPC `VERSION` with --stdio: 2.0 or 1.0")
 	f.StringVar(&s.tlsCert, "tls-cert", "", "PEM `FILE` of the certificate, for https, wss and tls; read again when it changes")
 	f.StringVar(&s.tlsKey, "tls-key", "", "PEM `FILE` of its key")
-	f.StringVar(&s.tokenFile, "token-file", "", "`FILE` with a bearer token that callers must show")
-	f.StringArrayVar(&s.allowHost, "allow-host", nil, "further `NAME` that clients may call this host by; repeatable")
-	f.StringArrayVar(&s.allowOrigin, "allow-origin", nil, "further web `ORIGIN`, such as https://app.example, that may call; repeatable")
-	f.BoolVar(&s.insecure, "insecure-no-auth", false, "serve other machines without any authentication")
+	f.StringVar(&s.tokenFile, "token-file", "", "`FILE` with a bearer token that callers must send")
+	f.StringArrayVar(&s.allowHost, "allow-host", nil, "additional host `NAME` that clients may use; repeatable")
+	f.StringArrayVar(&s.allowOrigin, "allow-origin", nil, "additional web `ORIGIN` that may call, such as https://app.example; repeatable")
+	f.BoolVar(&s.insecure, "insecure-no-auth", false, "serve other machines without authentication")
 }
 
 func (a *app) demoCommand() *cobra.Command {
 	var flags demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "serve methods, MCP's tools and agents, to try things on",
-		Long: `Serve methods, MCP's tools and agents, to try things on.
+		Short: "serve example methods, MCP tools and agents",
+		Long: `Serve example methods, MCP tools and agents.
 
-  parley demo                                   http://127.0.0.1:3000, tcp://127.0.0.1:3001 and Unix sockets
+  parley demo                      http://127.0.0.1:3000, tcp://127.0.0.1:3001 and Unix sockets
   parley demo --listen http://127.0.0.1:0 --listen tcp://127.0.0.1:4000
   parley mcp tools -- parley demo --mcp --stdio
   parley acp run upper hello -- parley demo --acp --stdio --agent 'upper=tr a-z A-Z'
 
-The methods are on the page at / of an http address, and in the answer to rpc.discover. MCP in all its revisions is at
-/mcp of an http address (Streamable HTTP and WebSocket), at /sse and /messages (HTTP+SSE), and where --listen-mcp says.
-The agents are at /acp (REST) and /acp/rpc (JSON-RPC and WebSocket) for ACP, at /a2a (JSON-RPC and WebSocket) and /a2a/v1
-(REST) for A2A, whose card is at /.well-known/agent-card.json; --editor speaks to code editors.`,
+An http address lists the methods on the page at /, and rpc.discover describes them. MCP, in all
+versions, is at /mcp (Streamable HTTP and WebSocket), at /sse and /messages (HTTP+SSE), and on
+--listen-mcp. The agents are at /acp (REST) and /acp/rpc (JSON-RPC and WebSocket) for ACP, and at
+/a2a (JSON-RPC and WebSocket) and /a2a/v1 (REST) for A2A, whose card is at
+/.well-known/agent-card.json. For code editors, use --editor --stdio.`,
 		Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), flags) },
 	}
 	flags.register(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&flags.mcp, "mcp", false, "speak MCP with --stdio")
-	f.StringArrayVar(&flags.listenMCP, "listen-mcp", nil, "speak MCP on `TARGET`: tcp, tls or unix; repeatable")
+	f.BoolVar(&flags.mcp, "mcp", false, "serve MCP with --stdio")
+	f.StringArrayVar(&flags.listenMCP, "listen-mcp", nil, "serve MCP on `TARGET`: tcp, tls or unix; repeatable")
 	flags.agents.register(f)
-	f.StringVar(&flags.weatherURL, "weather-url", "", "ask the weather service at `URL` for forecasts, such as https://api.open-meteo.com/v1/forecast")
+	f.StringVar(&flags.weatherURL, "weather-url", "", "`URL` of a weather service for forecasts, such as https://api.open-meteo.com/v1/forecast")
 	return cmd
 }
 
-// demoFlags are those of the verb.
+// demoFlags are the flags of the demo command.
 type demoFlags struct {
 	serveFlags
 	mcp        bool
@@ -89,13 +92,16 @@ type demoFlags struct {
 
 func (a *app) demo(ctx context.Context, flags demoFlags) error {
 	if a.hasArgv {
-		return usagef("parley demo starts no child; leave out what stands behind --")
+		return usagef("parley demo does not start a command; remove -- and the words after it")
 	}
 	targets, err := a.demoTargets(&flags)
 	if err != nil {
 		return err
 	}
 	service := demo.New(thisBuild().Version)
+	if a.methods != nil {
+		a.methods(service.Mux)
+	}
 	log := &reporter{w: a.stderr}
 	listener, err := a.listener(flags.serveFlags, log)
 	if err != nil {
@@ -129,7 +135,7 @@ func (a *app) demo(ctx context.Context, flags demoFlags) error {
 
 	server, err := listener.Listen(ctx, targets...)
 	if errors.Is(err, parley.ErrAddressInUse) {
-		return fmt.Errorf("%w; --listen serves elsewhere, port 0 is any free one", err)
+		return fmt.Errorf("%w; use --listen with another address (port 0 selects a free port)", err)
 	}
 	if err != nil {
 		return err
@@ -142,28 +148,29 @@ func (a *app) demo(ctx context.Context, flags demoFlags) error {
 	quiet, stop := context.WithCancel(ctx)
 	trimmer.Go(func() { trim.Loop(quiet, trimEvery) })
 	trimmer.Go(func() { tools.Run(quiet) })
-	defer context.AfterFunc(ctx, tools.Close)() // or clients that listen would hold up the end
-	defer context.AfterFunc(ctx, agents.stop)() // or agents that take their time would
+	// Otherwise subscribed clients would delay the shutdown.
+	defer context.AfterFunc(ctx, tools.Close)()
+	defer context.AfterFunc(ctx, agents.stop)() // otherwise slow agents would delay the shutdown
 	err = server.Run(ctx)
 	stop()
 	trimmer.Wait()
 	if errors.Is(err, context.DeadlineExceeded) {
-		fmt.Fprintln(a.stderr, "parley: stopped; calls that were still running were cut off")
+		fmt.Fprintln(a.stderr, "parley: stopped; calls that were still running were aborted")
 		return &silentError{exitRPC}
 	}
 	return err
 }
 
-// listenTargets is where the flags say to listen.
+// listenTargets returns the listen addresses that the flags specify.
 func listenTargets(flags serveFlags) ([]parley.Target, error) {
 	words := flags.listen
 	if flags.stdio {
 		if len(words) > 0 {
-			return nil, usagef("--stdio stands alone; for more targets write --listen stdio: --listen …")
+			return nil, usagef("--stdio cannot be combined with --listen; use --listen stdio: --listen …")
 		}
 		words = []string{"stdio:"}
 	} else if flags.framing != "" || flags.version != "" {
-		return nil, usagef("--framing and --jsonrpc go with --stdio; elsewhere they are part of the address: tcp://127.0.0.1:3001?framing=header")
+		return nil, usagef("--framing and --jsonrpc require --stdio; otherwise they are part of the address: tcp://127.0.0.1:3001?framing=header")
 	}
 	targets := make([]parley.Target, len(words))
 	for i, word := range words {
@@ -179,27 +186,36 @@ func listenTargets(flags serveFlags) ([]parley.Target, error) {
 	return targets, nil
 }
 
-// maxSocketPath is what every system takes as the path of a Unix socket, in bytes.
+// maxSocketPath is the longest path of a Unix socket that every system accepts, in bytes.
 const maxSocketPath = 100
 
-// socketPath is the demo's own place for a Unix socket of that name: in the user's runtime folder if there is one to write in, else
-// in the one for temporary files.
+// socketPath returns the demo's own path for a Unix socket named file: in the user's runtime folder
+// if that is writable, else in the temporary folder. It does not use a folder that another user
+// owns, who may have created it to place sockets there; it tries other names instead.
 func (a *app) socketPath(file string) string {
+	var dirs []string
 	if dir := a.getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		dir = filepath.Join(dir, "parley")
-		path := filepath.Join(dir, file)
-		if len(path) <= maxSocketPath && os.MkdirAll(dir, 0o700) == nil {
-			return path
-		}
+		dirs = append(dirs, filepath.Join(dir, "parley"))
 	}
 	name := "parley"
 	if uid := os.Getuid(); uid >= 0 {
 		name = fmt.Sprintf("parley-%d", uid)
 	}
-	return filepath.Join(os.TempDir(), name, file)
+	usual := filepath.Join(os.TempDir(), name)
+	dirs = append(dirs, usual)
+	for i := 2; i <= 9; i++ {
+		dirs = append(dirs, fmt.Sprintf("%s-%d", usual, i))
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, file)
+		if (len(path) <= maxSocketPath || strings.HasPrefix(dir, usual)) && private.Folder(dir) == nil && private.Place(filepath.Dir(dir)) == nil {
+			return path
+		}
+	}
+	return filepath.Join(usual, file) // listening there fails with the reason
 }
 
-// listener makes a Listener of the flags.
+// listener returns a Listener configured by the flags.
 func (a *app) listener(flags serveFlags, log *reporter) (*parley.Listener, error) {
 	l := &parley.Listener{
 		AllowHost:      flags.allowHost,
@@ -214,12 +230,13 @@ func (a *app) listener(flags serveFlags, log *reporter) (*parley.Listener, error
 		}
 		token := strings.TrimSpace(string(content))
 		if len(token) < minToken {
-			return nil, usagef("the token in %s is short enough to be guessed; at least %d letters, please", flags.tokenFile, minToken)
+			return nil, usagef("the token in %s is too short; it needs at least %d characters", flags.tokenFile, minToken)
 		}
 		l.Tokens = []string{token}
+		a.hide(token)
 	}
 	if (flags.tlsCert == "") != (flags.tlsKey == "") {
-		return nil, usagef("--tls-cert and --tls-key go together")
+		return nil, usagef("--tls-cert and --tls-key must be used together")
 	}
 	if flags.tlsCert != "" {
 		cert, err := parley.LoadCertificate(flags.tlsCert, flags.tlsKey, log.report)
@@ -229,29 +246,29 @@ func (a *app) listener(flags serveFlags, log *reporter) (*parley.Listener, error
 		l.TLS = cert.Config()
 	}
 	if flags.insecure {
-		fmt.Fprintln(a.stderr, "parley: warning: anybody who reaches these addresses may call; --token-file closes that")
+		fmt.Fprintln(a.stderr, "parley: warning: no authentication: everyone who can reach these addresses can call; use --token-file")
 	}
 	return l, nil
 }
 
-// minToken is 128 bits in the poorest alphabet that people use, hexadecimal.
+// minToken is 128 bits in hexadecimal, the least dense alphabet in use.
 const minToken = 32
 
-// announce says on stderr where the demo is, with a line to paste for each address.
+// announce prints the demo's addresses on stderr, each with a command to paste.
 func (a *app) announce(p *page, tokenFile string) {
 	var b strings.Builder
-	b.WriteString("parley demo is up. Paste one of these into another terminal:\n\n")
+	b.WriteString("parley demo is running. Try one of these in another terminal:\n\n")
 	for _, address := range p.addresses(tokenFile) {
 		fmt.Fprintf(&b, "  %s\n", address.Call)
 	}
 	if tools := p.toolAddresses(tokenFile); len(tools) > 0 {
-		b.WriteString("\nThe same place speaks MCP:\n\n")
+		b.WriteString("\nThe same server supports MCP:\n\n")
 		for _, address := range tools {
 			fmt.Fprintf(&b, "  %s\n", address.Call)
 		}
 	}
 	if agents := p.agents.addresses(p, tokenFile); len(agents) > 0 {
-		b.WriteString("\nIts agents speak ACP, A2A and, on stdio, the editor protocol:\n\n")
+		b.WriteString("\nIts agents support ACP, A2A and, on stdio, the Agent Client Protocol of editors:\n\n")
 		for _, address := range agents {
 			fmt.Fprintf(&b, "  %s\n", address.Call)
 		}
@@ -259,15 +276,15 @@ func (a *app) announce(p *page, tokenFile string) {
 	b.WriteString("\n")
 	for _, t := range p.targets {
 		if root, ok := pageOf(t); ok {
-			fmt.Fprintf(&b, "All methods are at %s. ", root)
+			fmt.Fprintf(&b, "All methods are listed at %s. ", root)
 			break
 		}
 	}
-	b.WriteString("Ctrl-C ends the demo.\n")
-	_, _ = io.WriteString(a.stderr, b.String()) // nobody may be reading
+	b.WriteString("Press Ctrl-C to stop.\n")
+	_, _ = io.WriteString(a.stderr, b.String()) // stderr may be closed
 }
 
-// pageOf is where the page of an HTTP target is.
+// pageOf returns the address of the page of an HTTP target.
 func pageOf(t parley.Target) (string, bool) {
 	switch t.Scheme {
 	case "http", "https":
@@ -276,7 +293,8 @@ func pageOf(t parley.Target) (string, bool) {
 	return "", false
 }
 
-// commandName is how this program was started, for lines to paste: "parley", or "go run ./cmd/parley" in a checkout.
+// commandName returns how this program was started, for commands to paste: "parley", or "go run
+// ./cmd/parley" in a checkout.
 func commandName() string {
 	path, err := os.Executable()
 	if err == nil && strings.Contains(filepath.ToSlash(path), "/go-build") {
@@ -285,7 +303,8 @@ func commandName() string {
 	return "parley"
 }
 
-// A reporter writes what must not reach a peer, such as the text of a panic, to stderr. It is safe for concurrent use.
+// A reporter writes text that must not reach a peer, such as that of a panic, to stderr. It is safe
+// for concurrent use.
 type reporter struct {
 	mu sync.Mutex // guards w
 	w  io.Writer
@@ -293,10 +312,16 @@ type reporter struct {
 
 func (r *reporter) report(what string, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return // somebody hung up
+		return // the peer closed the connection
+	}
+	if what == jsonrpc.ReportGarbage {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		fmt.Fprintf(r.w, "parley: %s\n", strayText(err))
+		return
 	}
 	text := appendHarmless(nil, bytes.ToValidUTF8([]byte(err.Error()), []byte("\uFFFD")))
-	text = bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\n"), []byte("\n    ")) // a stack
+	text = bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\n"), []byte("\n    ")) // a stack trace
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fmt.Fprintf(r.w, "parley: %s: %s\n", what, text)

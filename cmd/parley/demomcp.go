@@ -12,17 +12,18 @@ import (
 	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
-// Where the demo speaks MCP on an HTTP address.
+// Paths of MCP on an HTTP address of the demo.
 const (
 	mcpPath      = "/mcp" // Streamable HTTP and WebSocket
 	ssePath      = "/sse" // HTTP+SSE (2024-11-05)
 	messagesPath = "/messages"
 )
 
-// mcpPrefix marks targets that speak MCP alone, on their way through the table of schemes.
+// mcpPrefix marks targets of MCP alone in the table of schemes.
 const mcpPrefix = "mcp+"
 
-// demoTargets is where to listen: what the flags say, or the places everybody has. Those that speak MCP alone come last.
+// demoTargets returns the listen addresses: those of the flags, or the defaults. Targets of MCP
+// alone come last.
 func (a *app) demoTargets(flags *demoFlags) ([]parley.Target, error) {
 	if err := flags.agents.check(flags.serveFlags, flags.mcp); err != nil {
 		return nil, err
@@ -47,12 +48,12 @@ func (a *app) demoTargets(flags *demoFlags) ([]parley.Target, error) {
 		switch t.Scheme {
 		case "tcp", "tls", "unix":
 		case "stdio":
-			return nil, usagef("MCP on stdin and stdout is --mcp --stdio")
+			return nil, usagef("for MCP on stdin and stdout use --mcp --stdio")
 		default:
-			return nil, usagef("--listen-mcp takes tcp, tls and unix; %s has MCP at %s with --listen", t.Scheme, mcpPath)
+			return nil, usagef("--listen-mcp supports tcp, tls and unix; for %s, MCP is at %s with --listen", t.Scheme, mcpPath)
 		}
 		if t.Version == jsonrpc.Version1 {
-			return nil, usagef("MCP is JSON-RPC 2.0; leave out jsonrpc=1.0")
+			return nil, usagef("MCP is JSON-RPC 2.0; remove jsonrpc=1.0")
 		}
 		t.Scheme = mcpPrefix + t.Scheme
 		targets = append(targets, t)
@@ -68,10 +69,10 @@ func (a *app) demoTargets(flags *demoFlags) ([]parley.Target, error) {
 	return append(append(targets, forACP...), forA2A...), nil
 }
 
-// maxTasks is how many tasks of MCP are kept.
+// maxTasks is the maximum number of stored MCP tasks.
 const maxTasks = 10_000
 
-// demoMCP makes the demo's services for MCP, which keep their tasks where the agents keep theirs.
+// demoMCP creates the demo's MCP services. Their tasks are stored where the agents store theirs.
 func (a *app) demoMCP(ctx context.Context, flags demoFlags, agents *demoAgents, log *reporter) (*demo.MCP, error) {
 	options := &demo.MCPOptions{Report: log.report}
 	if agents.store != nil {
@@ -91,11 +92,13 @@ func (a *app) demoMCP(ctx context.Context, flags demoFlags, agents *demoAgents, 
 	return demo.NewMCP(thisBuild().Version, options), nil
 }
 
-// addMCP lets the listener speak MCP: at the paths of its http addresses, and on the targets that are marked. What it returns
-// sets up conversations on others. What sessions over HTTP say is kept in events, or in memory if that is nil.
+// addMCP serves MCP at the paths of the listener's http addresses and on the marked targets. The
+// returned function sets up connections of other transports. Events of HTTP sessions are stored in
+// events, or in memory if it is nil.
 func addMCP(l *parley.Listener, tools *demo.MCP, events *sqlite.Store) (converse func(*jsonrpc.Conn) func()) {
 	converse = func(conn *jsonrpc.Conn) func() { return tools.Server.Attach(conn).Close }
-	options := &mcphttp.Options{Unguarded: true, MaxMessage: l.MaxMessage, Report: l.Report} // the listener's door stands before it
+	// The listener's access checks run first.
+	options := &mcphttp.Options{Unguarded: true, MaxMessage: l.MaxMessage, Report: l.Report}
 	if events != nil {
 		options.Events = events
 	}
@@ -111,7 +114,7 @@ func addMCP(l *parley.Listener, tools *demo.MCP, events *sqlite.Store) (converse
 	return converse
 }
 
-// addSchemes adds to the table of what can be listened on the targets that speak one protocol alone.
+// addSchemes adds targets of a single protocol to the table of listen schemes.
 func addSchemes(table parley.Schemes, prefix string, converse func(*jsonrpc.Conn) func()) {
 	for _, name := range []string{"tcp", "tls", "unix"} {
 		plain := table[name]

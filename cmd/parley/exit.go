@@ -20,33 +20,33 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// How the command ends. Scripts rely on these numbers.
+// Exit codes of the command. Scripts depend on these numbers.
 const (
 	exitOK        = 0
-	exitRPC       = 1   // the peer answered with an error
-	exitUsage     = 2   // the command line is wrong
-	exitAuth      = 3   // credentials are missing, wrong or not enough
-	exitAway      = 4   // nobody there, no answer in time, or the address is taken
+	exitRPC       = 1   // the peer sent an error response
+	exitUsage     = 2   // invalid command line
+	exitAuth      = 3   // credentials are missing, wrong or insufficient
+	exitAway      = 4   // connection refused, not found, timeout, or address in use
 	exitTool      = 5   // an MCP tool failed
-	exitProtocol  = 6   // the peer does not speak JSON-RPC as it should
-	exitCancelled = 130 // Ctrl-C, as shells count it
+	exitProtocol  = 6   // the peer violates JSON-RPC
+	exitCancelled = 130 // Ctrl-C, the code that shells use
 )
 
-// A usageError is a mistake on the command line.
+// A usageError is an invalid command line.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// A silent error sets the exit code and is already told.
+// A silentError sets the exit code. Its cause was reported before.
 type silentError struct{ code int }
 
 func (e *silentError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
 var errInterrupted = errors.New("interrupted")
 
-// exitCode sorts an error into the classes above.
+// exitCode maps an error to an exit code.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -56,6 +56,8 @@ func exitCode(err error) int {
 		return e.code
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return exitCancelled
+	case is[*placeError](err):
+		return exitAway
 	case is[*jsonrpc.Error](err):
 		if errors.Is(err, &jsonrpc.Error{Code: jsonrpc.CodeUnauthorized}) {
 			return exitAuth
@@ -78,7 +80,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// status is the HTTP status that a server answered with instead of JSON-RPC; 0 if that is not what happened.
+// status returns the HTTP status of a server that sent no JSON-RPC, or 0 for other errors.
 func status(err error) int {
 	if e, ok := errors.AsType[*httprpc.StatusError](err); ok {
 		return e.Status
@@ -98,7 +100,7 @@ func isAuth(err error) bool {
 }
 
 func isProtocol(err error) bool {
-	if s := status(err); s != 0 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests {
+	if s := status(err); s != 0 && s < 500 && !isMissing(s) && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests {
 		return true
 	}
 	return errors.Is(err, jsonrpc.ErrBadResponse) || errors.Is(err, jsonrpc.ErrGarbage) ||
@@ -107,19 +109,20 @@ func isProtocol(err error) bool {
 }
 
 func isAway(err error) bool {
-	return status(err) != 0 || is[*dialError](err) || errors.Is(err, mcp.ErrListenEnded) || errors.Is(err, jsonrpc.ErrClosed) ||
+	return status(err) != 0 || errors.Is(err, errNothing) || is[*dialError](err) || errors.Is(err, mcp.ErrListenEnded) || errors.Is(err, jsonrpc.ErrClosed) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, parley.ErrAddressInUse) || is[net.Error](err) || is[*tls.CertificateVerificationError](err) ||
 		is[*stdio.ExitError](err) || is[syscall.Errno](err)
 }
 
-// A dialError is a server that could not be reached.
+// A dialError reports a server that could not be reached.
 type dialError struct {
 	target parley.Target
 	err    error
 }
 
-// Error says it in one breath where the reason is the system's; the carriers' own texts repeat the address.
+// Error returns the address and the reason once. The errors of transports repeat the address, so
+// for system errors only the reason is used.
 func (e *dialError) Error() string {
 	reason := e.err.Error()
 	if errno, ok := errors.AsType[syscall.Errno](e.err); ok {

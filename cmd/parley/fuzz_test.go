@@ -15,15 +15,16 @@ import (
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// FuzzParams: words become valid JSON, an object or a list, or a usage error; never anything else.
+// FuzzParams checks that words become a valid JSON object or list, or a usage error.
 func FuzzParams(f *testing.F) {
 	for _, seed := range []string{"42 23", "a=b c:=1", "hello \"x\"", "a:=", "a=@", "=", ":=", "{\"a\":1} x", "1 a=1", "\xff", "a=\xff"} {
 		f.Add(seed)
 	}
-	dir := f.TempDir() // so that name=@file finds nothing of ours
+	dir := f.TempDir() // so that name=@file finds none of our files
 	f.Fuzz(func(t *testing.T, line string) {
 		a := &app{stdin: strings.NewReader("")}
 		words := strings.Split(strings.ReplaceAll(line, "@", "@"+filepath.Join(dir, "x")), " ")
@@ -40,7 +41,8 @@ func FuzzParams(f *testing.F) {
 	})
 }
 
-// FuzzPretty: what is printed means the same, digit for digit, and holds nothing that moves a cursor.
+// FuzzPretty checks that the output has the same value, digit for digit, and contains nothing that
+// moves a cursor.
 func FuzzPretty(f *testing.F) {
 	scripts, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(scripts) == 0 {
@@ -66,21 +68,19 @@ func FuzzPretty(f *testing.F) {
 		for _, print := range []func([]byte, jsonrpc.Raw, palette) []byte{appendPretty, appendCompact} {
 			out := print(nil, value, palette{})
 			if _, err := jsonrpc.ParseRaw(out); err != nil {
-				t.Fatalf("%s is printed as %s, which is no JSON: %v", value, out, err)
+				t.Fatalf("%s is printed as %s, which is not JSON: %v", value, out, err)
 			}
 			if got, want := tokens(t, out), tokens(t, value); !cmp.Equal(got, want) {
 				t.Errorf("%s is printed as %s, which means something else", value, out)
 			}
-			for _, r := range string(out) {
-				if hidden(r) && r != '\n' {
-					t.Errorf("%s is printed with %U in it", value, r)
-				}
+			if harmless.Has(strings.ReplaceAll(string(out), "\n", "")) {
+				t.Errorf("%s is printed as %q, which holds hidden letters", value, out)
 			}
 		}
 	})
 }
 
-// tokens is what a JSON text says: marks, numbers as written, texts as meant.
+// tokens returns the tokens of a JSON text: delimiters, numbers as written, and decoded strings.
 func tokens(t *testing.T, text []byte) (list []any) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -100,7 +100,7 @@ func tokens(t *testing.T, text []byte) (list []any) {
 	return list
 }
 
-// FuzzBatch: a file becomes messages or a usage error.
+// FuzzBatch checks that a file becomes messages or a usage error.
 func FuzzBatch(f *testing.F) {
 	for _, seed := range []string{`{"method":"a"}`, "{\"method\":\"a\"}\n\n{\"method\":\"b\",\"notify\":true}", `[{"jsonrpc":"2.0","method":"a","id":1}]`, `[1]`, `{"method":"a","id":2}` + "\n" + `{"method":"b"}`} {
 		f.Add([]byte(seed))
@@ -124,7 +124,8 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// FuzzTrace: whatever goes over the wire, a trace file is a session that holds it, and a line for people is one line.
+// FuzzTrace checks that, for any traffic, a trace file is a session that contains it, and that a
+// line for people is one line.
 func FuzzTrace(f *testing.F) {
 	for _, seed := range []string{`{"jsonrpc":"2.0","id":1,"method":"a"}`, "{\"jsonrpc\":\n\"2.0\",\"id\":1,\"result\":\"\u009b\"}", "\xff\n", `[{"id":1,"error":{"code":1e99}},1]`, ""} {
 		f.Add([]byte(seed), true)
@@ -133,7 +134,20 @@ func FuzzTrace(f *testing.F) {
 		var people, file bytes.Buffer
 		frame := parley.Frame{Time: time.Unix(0, 0), Out: out, Payload: payload}
 		(&tracer{w: &people, asLines: true, waiting: make(map[waitKey]sent)}).see(frame)
-		(&tracer{w: &file}).see(frame)
+		name := filepath.Join(t.TempDir(), "t.jsonl")
+		rec, err := capture.New(&capture.Options{File: name, Redact: capture.Redaction{Off: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		(&tracer{file: rec}).see(frame)
+		text, err := []byte(nil), rec.Close()
+		if err == nil {
+			text, err = os.ReadFile(name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Write(text)
 		if bytes.Count(file.Bytes(), []byte("\n")) != 2 || !utf8.Valid(file.Bytes()) {
 			t.Errorf("%q is recorded as %q", payload, file.Bytes())
 		}
@@ -145,7 +159,7 @@ func FuzzTrace(f *testing.F) {
 			t.Errorf("%q is recorded as %q, %v", payload, got, err)
 		}
 		for line := range strings.Lines(people.String()) {
-			if strings.IndexFunc(strings.TrimSuffix(line, "\n"), hidden) >= 0 || !strings.HasPrefix(line, "→ ") && !strings.HasPrefix(line, "← ") {
+			if harmless.Has(strings.TrimSuffix(line, "\n")) || !strings.HasPrefix(line, "→ ") && !strings.HasPrefix(line, "← ") {
 				t.Errorf("%q is told as %q", payload, line)
 			}
 		}

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"strconv"
-	"unicode/utf8"
+	"io"
 
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A palette colours JSON on a terminal. The zero palette writes none.
+// A palette holds the colours of JSON on a terminal. The zero palette uses no colours.
 type palette struct{ name, text, number, word, mark, end string }
 
 var colours = palette{
@@ -19,20 +19,38 @@ var colours = palette{
 	end:    "\x1b[0m",
 }
 
-// lineWidth is what a list or an object may measure to stay on one line, in bytes with its indent.
+// lineWidth is the maximum width of a list or an object on one line, in bytes including the indent.
 const lineWidth = 80
 
-// appendPretty writes valid JSON for people: two spaces of indent, and short lists and objects on one line. The
-// values are the same, numbers to the last digit. Letters that move a terminal's cursor are written as escapes.
+// appendPretty appends valid JSON formatted for people: two spaces of indent, and short lists and
+// objects on one line. It preserves the values, numbers to the last digit. Characters that move a
+// terminal's cursor are escaped.
 func appendPretty(dst []byte, text jsonrpc.Raw, p palette) []byte {
 	w := prettyWriter{dst: dst, text: text, palette: p}
 	w.value(0)
 	return w.dst
 }
 
-// appendCompact writes valid JSON on one line, with the same care for terminals.
+// appendCompact appends valid JSON on one line, with the same escapes.
 func appendCompact(dst []byte, text jsonrpc.Raw, p palette) []byte {
 	w := prettyWriter{dst: dst, text: text, palette: p, compact: true}
+	w.value(0)
+	return w.dst
+}
+
+// writePretty writes the output of appendPretty and a newline to w. It streams, because indented
+// JSON can be many times as long as its source.
+func writePretty(w io.Writer, text jsonrpc.Raw, p palette) error {
+	out := prettyWriter{text: text, palette: p, to: w}
+	out.value(0)
+	out.dst = append(out.dst, '\n')
+	out.flush()
+	return out.err
+}
+
+// appendBegin appends the beginning of a value like appendCompact. It stops soon after most bytes.
+func appendBegin(dst []byte, text jsonrpc.Raw, most int) []byte {
+	w := prettyWriter{dst: dst, text: text, compact: true, most: len(dst) + most}
 	w.value(0)
 	return w.dst
 }
@@ -41,12 +59,31 @@ type prettyWriter struct {
 	dst     []byte
 	text    []byte
 	at      int
-	compact bool // everything on one line
+	compact bool // write everything on one line
+	most    int  // stop soon after dst holds this many bytes; 0 means no limit
 	palette palette
+
+	to  io.Writer // if not nil, receives the collected bytes of dst
+	err error
 }
 
-// maxPretty is the depth at which indenting ends and the rest of a value stays on its line.
-const maxPretty = 200
+func (w *prettyWriter) flush() {
+	if w.err == nil {
+		_, w.err = w.to.Write(w.dst)
+	}
+	w.dst = w.dst[:0]
+}
+
+// over reports whether the limit is reached. It also flushes the collected bytes.
+func (w *prettyWriter) over() bool {
+	if w.to != nil && len(w.dst) >= 64<<10 {
+		w.flush()
+	}
+	return w.err != nil || w.most > 0 && len(w.dst) > w.most
+}
+
+// maxPretty is the depth below which values are written on one line.
+const maxPretty = 100
 
 func (w *prettyWriter) space() {
 	for w.at < len(w.text) {
@@ -86,6 +123,9 @@ func (w *prettyWriter) container(depth int) {
 	w.mark(w.text[w.at])
 	w.at++
 	for first := true; ; first = false {
+		if w.over() {
+			return
+		}
 		w.space()
 		if w.at >= len(w.text) || w.text[w.at] == closing {
 			break
@@ -123,7 +163,7 @@ func (w *prettyWriter) container(depth int) {
 	w.at++
 }
 
-// inline writes a value inside of a container that is known to fit on its line.
+// inline writes a value in a container that fits on its line.
 func (w *prettyWriter) inline(depth int) { w.value(max(depth+1, maxPretty)) }
 
 func (w *prettyWriter) newline(depth int) {
@@ -133,7 +173,8 @@ func (w *prettyWriter) newline(depth int) {
 	}
 }
 
-// fits measures the container at w.at as one line, and gives up as soon as it is too long.
+// fits reports whether the container at w.at fits on one line. It stops measuring as soon as it
+// does not.
 func (w *prettyWriter) fits(indent int) bool {
 	width, depth := indent, 0
 	for i := w.at; i < len(w.text) && width <= lineWidth; i++ {
@@ -191,6 +232,9 @@ func (w *prettyWriter) scanWord() []byte {
 func (w *prettyWriter) mark(c byte) { w.paint(w.palette.mark, []byte{c}) }
 
 func (w *prettyWriter) paint(colour string, text []byte) {
+	if w.most > 0 {
+		text = text[:min(len(text), w.most+1)]
+	}
 	if colour == "" {
 		w.dst = appendVisible(w.dst, text)
 		return
@@ -200,39 +244,6 @@ func (w *prettyWriter) paint(colour string, text []byte) {
 	w.dst = append(w.dst, w.palette.end...)
 }
 
-// appendVisible copies the inside of a JSON string and writes control characters, and those that turn the direction of
-// text around, as the escapes that mean the same. A server must not be able to repaint the terminal of who calls it.
-func appendVisible(dst, text []byte) []byte {
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf && c != 0x7f {
-			dst = append(dst, c)
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRune(text[i:])
-		if hidden(r) {
-			dst = append(dst, `\u`...)
-			hex := strconv.FormatInt(int64(r), 16)
-			for range 4 - len(hex) {
-				dst = append(dst, '0')
-			}
-			dst = append(dst, hex...)
-		} else {
-			dst = append(dst, text[i:i+size]...)
-		}
-		i += size
-	}
-	return dst
-}
-
-// hidden reports whether r is a control character or reorders the text around it.
-func hidden(r rune) bool {
-	switch {
-	case r < 0x20, r >= 0x7f && r < 0xa0:
-		return true
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c:
-		return true
-	}
-	return false
-}
+// appendVisible appends JSON, or a part of it, with hidden characters replaced by equivalent
+// escapes. A server must not be able to control the caller's terminal.
+func appendVisible(dst, text []byte) []byte { return harmless.AppendJSON(dst, text) }

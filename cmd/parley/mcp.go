@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -22,17 +23,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const mcpHelp = `Use an MCP server, of any revision, on any carrier.
+const mcpHelp = `Use an MCP server, of any version, over any transport.
 
   parley mcp tools :3000/mcp
   parley mcp call :3000/mcp calculator/add a:=42 b:=23
   parley mcp call book-table restaurant="Zur Linde" guests:=4 -- parley demo --mcp --stdio
 
-An http address is Streamable HTTP, or the older HTTP+SSE where that is all a server has; sse+http:// is that alone. What
-the server asks the user is asked on the terminal; without one, --answer says it, or it is declined.`
+An http address uses Streamable HTTP, or HTTP+SSE if the server supports only that; sse+http:// uses
+HTTP+SSE only. Questions of the server to the user appear on the terminal. Without a terminal,
+--answer answers them, and others are declined.`
 
-// An mcpVerb is one run of a verb of MCP: its flags, and what they come to.
-type mcpVerb struct {
+// An mcpCommand is one execution of an MCP command: its flags and the values derived from them.
+type mcpCommand struct {
 	app    *app
 	output outputFlags
 	reach  reachFlags
@@ -44,19 +46,21 @@ type mcpVerb struct {
 	decline  bool
 	sample   string
 	roots    []string
-	uris     bool // words behind the target are URIs
+	uris     bool // the words after the target are URIs
 
 	printer  *printer
 	tracer   *tracer
 	target   parley.Target
+	tls      *tls.Config // how the server is trusted
 	patience *patience
 	screen   *screen
 	client   *mcp.Client
 	conn     atomic.Pointer[jsonrpc.Conn] // nil over HTTP
 	hangUp   func() error
-	trouble  chan struct{} // gets something when the carrier reports something
+	trouble  chan struct{} // receives a value when the transport reports a problem
+	untold   atomic.Bool   // a cancellation did not reach the server
 
-	question sync.Mutex // held while somebody is asked: one question at a time
+	question sync.Mutex // held while the user is asked, so that questions come one at a time
 }
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -70,27 +74,29 @@ func (a *app) mcpCommand() *cobra.Command {
 				return unknownVerb(cmd, plain(args[0]))
 			}
 			if a.hasArgv {
-				return usagef("a verb is missing in front of --: parley mcp tools -- CMD")
+				return usagef("missing command before --: parley mcp tools -- CMD")
 			}
 			return cmd.Help()
 		},
 	}
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(a.mcpTools(), a.mcpCall(), a.mcpResources(), a.mcpRead(), a.mcpPrompts(), a.mcpGet(),
 		a.mcpComplete(), a.mcpListen(), a.mcpPing(), a.mcpLogout())
 	return cmd
 }
 
-// mcpVerbCommand makes the command of one verb. run gets the words behind the target, with the server connected.
-func (a *app) mcpVerbCommand(cmd *cobra.Command, most int, run func(ctx context.Context, v *mcpVerb, words []string) error) (*cobra.Command, *mcpVerb) {
-	v := &mcpVerb{app: a, trouble: make(chan struct{}, 1)}
+// mcpSubcommand returns one command. run receives the connected server and the words after the
+// target; most is their maximum number.
+func (a *app) mcpSubcommand(cmd *cobra.Command, most int, run func(ctx context.Context, v *mcpCommand, words []string) error) (*cobra.Command, *mcpCommand) {
+	v := &mcpCommand{app: a, trouble: make(chan struct{}, 1)}
 	v.output.registerWith(cmd, formText, append([]string{formText}, forms...))
 	v.reach.registerCommon(cmd)
 	f := cmd.Flags()
-	f.StringVar(&v.protocol, "protocol", "", "`REVISION` to speak, such as 2025-11-25; the newest that both sides know if absent")
-	f.StringVar(&v.log, "log", "info", "`LEVEL` from which on to tell what the server logs: debug, info, warning, error …, or none")
-	_ = cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(revisions(), cobra.ShellCompDirectiveNoFileComp))                                                // the flag exists
-	_ = cmd.RegisterFlagCompletionFunc("log", cobra.FixedCompletions([]string{"debug", "info", "notice", "warning", "error", "none"}, cobra.ShellCompDirectiveNoFileComp)) // likewise
+	f.StringVar(&v.protocol, "protocol", "", "protocol `VERSION`, such as 2025-11-25; by default the newest that both sides support")
+	f.StringVar(&v.log, "log", "info", "minimum `LEVEL` of the server's log messages to print: debug, info, warning, error …, or none")
+	// The flag exists, so the error is nil.
+	_ = cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(revisions(), cobra.ShellCompDirectiveNoFileComp))
+	// Likewise.
+	_ = cmd.RegisterFlagCompletionFunc("log", cobra.FixedCompletions([]string{"debug", "info", "notice", "warning", "error", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	v.login.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		return v.run(cmd.Context(), words, most, run)
@@ -98,13 +104,13 @@ func (a *app) mcpVerbCommand(cmd *cobra.Command, most int, run func(ctx context.
 	return cmd, v
 }
 
-// asking adds the flags of verbs in which the server may ask something.
-func (v *mcpVerb) asking(cmd *cobra.Command) {
+// asking adds the flags of commands during which the server may send requests.
+func (v *mcpCommand) asking(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&v.answers, "answer", nil, "answer a question of the server: `FIELD=VALUE`; repeatable")
+	f.StringArrayVar(&v.answers, "answer", nil, "answer to a question of the server: `FIELD=VALUE`; repeatable")
 	f.BoolVar(&v.decline, "decline", false, "decline all questions of the server")
-	f.StringVar(&v.sample, "sample", "", "`TEXT` to answer as the model, when the server asks for one; without it a terminal is asked")
-	f.StringArrayVar(&v.roots, "root", nil, "tell the server that we work on `DIR`; repeatable")
+	f.StringVar(&v.sample, "sample", "", "`TEXT` to return for sampling requests, as the model; by default the terminal is asked")
+	f.StringArrayVar(&v.roots, "root", nil, "working `DIR` to list as a root for the server; repeatable")
 }
 
 func revisions() []string {
@@ -115,18 +121,18 @@ func revisions() []string {
 	return names
 }
 
-func (v *mcpVerb) run(ctx context.Context, words []string, most int, do func(context.Context, *mcpVerb, []string) error) (err error) {
+func (v *mcpCommand) run(ctx context.Context, words []string, most int, do func(context.Context, *mcpCommand, []string) error) (err error) {
 	if v.output.jq != "" && v.output.format == formText {
 		v.output.format = "json"
 	}
 	if v.printer, err = v.app.printer(v.output); err != nil {
 		return err
 	}
-	if v.target, words, err = v.app.target(v.reach, words, v.uris); err != nil {
+	if v.target, words, err = v.app.target(ctx, &v.reach, words, v.uris); err != nil {
 		return err
 	}
 	if most >= 0 && len(words) > most {
-		return usagef("%q is one word too many", cut(words[most], 60))
+		return usagef("unexpected argument %q; --help shows the arguments of this command", cut(words[most], 60))
 	}
 	if v.reach.trace != "" {
 		if v.tracer, err = v.app.tracer(v.reach.trace, v.output.colour); err != nil {
@@ -140,55 +146,79 @@ func (v *mcpVerb) run(ctx context.Context, words []string, most int, do func(con
 	defer stop()
 	if err := v.connect(ctx); err != nil {
 		if errors.Is(err, jsonrpc.ErrMethodNotFound) {
-			err = &toldError{"there is no MCP at " + v.target.String() + ": it answers " + jsonrpc.ErrMethodNotFound.Error(), err}
+			text := "no MCP server at " + v.target.String() + ": it returned " + jsonrpc.ErrMethodNotFound.Error()
+			probe, end := context.WithTimeout(ctx, probeTime)
+			if f := (&placeFinder{target: v.target, tls: v.tls}); isHTTP(v.target) && v.target.Path != "/mcp" && f.answersAt(probe, "/mcp") {
+				f.target.Path = "/mcp"
+				text += "; try " + f.target.String()
+			}
+			end()
+			err = &shownError{text, err}
 		}
 		return v.explain(ctx, err)
 	}
 	err = do(ctx, v, words)
 	v.screen.clear()
+	why := err
+	if ctx.Err() != nil && errors.Is(context.Cause(ctx), errInterrupted) {
+		// before the message, which says whether the cancellation has reached the server
+		hangUp(why, v.hangUp)
+		v.hangUp = func() error { return nil }
+	}
 	if err != nil {
 		err = v.explain(ctx, err)
 		v.app.complain(err)
-		err = &silentError{exitCode(err)}
+		why, err = err, &silentError{exitCode(err)}
 	}
-	_ = v.hangUp() // how the conversation ends changes nothing
+	hangUp(why, v.hangUp)
 	return err
 }
 
-// waiting are the calls that wait for an answer, as far as the carrier tells.
-func (v *mcpVerb) waiting() []jsonrpc.ID {
+// waiting returns the IDs of the pending calls, if the transport reports them.
+func (v *mcpCommand) waiting() []jsonrpc.ID {
 	if conn := v.conn.Load(); conn != nil {
 		return conn.Pending()
 	}
 	return nil
 }
 
-// options are what this client can be asked, and what it hears.
-func (v *mcpVerb) options() (*mcp.ClientOptions, error) {
+// options returns the client options: the handlers for requests and notifications of the server.
+func (v *mcpCommand) options() (*mcp.ClientOptions, error) {
 	o := &mcp.ClientOptions{
 		Elicit:       v.elicit,
 		ElicitURL:    true,
 		CheckResults: true,
 		OnLog:        v.heard,
 		Report: func(what string, err error) {
-			v.screen.line(fmt.Sprintf("parley: %s: %s", what, visible(err.Error(), 400)))
+			if what == "cancel" {
+				v.untold.Store(true)
+			}
+			switch {
+			case what != jsonrpc.ReportGarbage:
+			case v.target.Scheme != "exec":
+				return // the error of the call describes what is there
+			default:
+				v.screen.line("parley: " + strayText(err))
+				return
+			}
+			v.screen.line(fmt.Sprintf("parley: %s: %s", what, visible(plainText(err.Error()), 400)))
 			select {
 			case v.trouble <- struct{}{}:
-			default: // it is known already
+			default: // a report is pending already
 			}
 		},
 	}
-	o.Limits.CallTime = -1 // patience has it
+	o.Limits.CallTime = -1 // patience limits the time
 	if v.protocol != "" {
 		version := mcp.ParseVersion(v.protocol)
 		if version == 0 {
-			return nil, usagef("--protocol is one of %s, not %q", strings.Join(revisions(), ", "), cut(v.protocol, 60))
+			return nil, usagef("--protocol must be one of %s, not %q", strings.Join(revisions(), ", "), cut(v.protocol, 60))
 		}
 		o.Versions = []mcp.Version{version}
 	}
 	if v.log != "none" {
 		if o.LogLevel = mcp.ParseLevel(v.log); o.LogLevel == mcp.LevelNone {
-			return nil, usagef("--log is debug, info, notice, warning, error, critical, alert, emergency or none, not %q", cut(v.log, 60))
+			return nil, usagef("--log must be debug, info, notice, warning, error, critical, alert, emergency or none, not %q", cut(v.log, 60))
 		}
 	} else {
 		o.OnLog = nil
@@ -210,7 +240,7 @@ func (v *mcpVerb) options() (*mcp.ClientOptions, error) {
 	return o, nil
 }
 
-// rootOf makes a root of a folder or file.
+// rootOf returns the root for a folder or file.
 func rootOf(dir string) (mcp.Root, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {
@@ -222,11 +252,11 @@ func rootOf(dir string) (mcp.Root, error) {
 	return mcp.Root{URI: fileURI(path), Name: filepath.Base(path)}, nil
 }
 
-// heard tells what the server logs.
-func (v *mcpVerb) heard(p *mcp.LogParams) {
+// heard prints a log message of the server.
+func (v *mcpCommand) heard(p *mcp.LogParams) {
 	v.patience.renew()
 	if p.Level < mcp.ParseLevel(v.log) {
-		return // a legacy server was not told
+		return // a legacy server did not receive the level
 	}
 	name := p.Level.String()
 	if p.Logger != "" {
@@ -239,12 +269,12 @@ func (v *mcpVerb) heard(p *mcp.LogParams) {
 	v.screen.line(name + ": " + visible(text, 2000))
 }
 
-// presentation is how this program presents itself.
+// presentation returns the client information that this program sends.
 func presentation() mcp.Implementation {
 	return mcp.Implementation{Name: "parley", Title: "parley", Version: thisBuild().Version}
 }
 
-// isWeb reports whether a target is MCP over HTTP: with sessions, streams and headers of its own.
+// isWeb reports whether a target is MCP over HTTP, which has its own sessions, streams and headers.
 func isWeb(t parley.Target) bool {
 	switch t.Scheme {
 	case "http", "https", "sse+http", "sse+https":
@@ -253,8 +283,16 @@ func isWeb(t parley.Target) bool {
 	return false
 }
 
-// connect opens a conversation in the newest revision that both sides know.
-func (v *mcpVerb) connect(ctx context.Context) error {
+// mcpTransport names the transport of MCP to a target.
+func mcpTransport(t parley.Target) string {
+	if t.Scheme == "http" || t.Scheme == "https" {
+		return "HTTP" // Streamable HTTP, or HTTP+SSE if the server supports only that
+	}
+	return transportOf(t)
+}
+
+// connect connects with the newest protocol version that both sides support.
+func (v *mcpCommand) connect(ctx context.Context) error {
 	if err := v.reach.fit(v.target); err != nil {
 		return err
 	}
@@ -262,6 +300,7 @@ func (v *mcpVerb) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	v.tls = dialer.TLS
 	options, err := v.options()
 	if err != nil {
 		return err
@@ -269,7 +308,7 @@ func (v *mcpVerb) connect(ctx context.Context) error {
 	if v.tracer != nil {
 		dialer.Tap = v.tracer.see
 	}
-	dialer.Stderr = v.screen.line
+	dialer.Stderr = func(line string) { v.screen.line(v.app.childLine(line)) }
 	if isWeb(v.target) {
 		err = v.connectWeb(ctx, dialer, options)
 	} else {
@@ -278,13 +317,14 @@ func (v *mcpVerb) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	v.tracer.note(v.target.String() + ": MCP " + v.client.Version().String() + " over " + mcpTransport(v.target))
 	if v.log != "info" && !v.client.Version().Modern() && options.LogLevel != mcp.LevelNone && v.client.ServerCapabilities().Logging != nil {
 		return v.client.SetLogLevel(ctx, options.LogLevel)
 	}
 	return nil
 }
 
-func (v *mcpVerb) connectWeb(ctx context.Context, dialer *parley.Dialer, options *mcp.ClientOptions) (err error) {
+func (v *mcpCommand) connectWeb(ctx context.Context, dialer *parley.Dialer, options *mcp.ClientOptions) (err error) {
 	o := &mcphttp.ClientOptions{
 		Client: *options, TLS: dialer.TLS, Header: dialer.Header, Token: dialer.Token, MaxMessage: dialer.MaxMessage, CallTime: -1,
 	}
@@ -313,8 +353,8 @@ func closeAuthorization(c *oauth.Client) error {
 	return c.Close()
 }
 
-// connectConn is for carriers on which both sides speak.
-func (v *mcpVerb) connectConn(ctx context.Context, dialer *parley.Dialer, options *mcp.ClientOptions) error {
+// connectConn connects over bidirectional transports.
+func (v *mcpCommand) connectConn(ctx context.Context, dialer *parley.Dialer, options *mcp.ClientOptions) error {
 	transport, err := dialer.Open(ctx, v.target)
 	if err != nil {
 		return &dialError{v.target, err}
@@ -327,7 +367,7 @@ func (v *mcpVerb) connectConn(ctx context.Context, dialer *parley.Dialer, option
 	v.client = client
 	v.conn.Store(conn)
 	v.hangUp = func() error {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancel()
 		return errors.Join(conn.Shutdown(last), client.Close())
 	}
@@ -338,49 +378,60 @@ func (v *mcpVerb) connectConn(ctx context.Context, dialer *parley.Dialer, option
 		err = client.Open(ctx, conn)
 	}
 	if err != nil {
-		return errors.Join(err, v.hangUp())
+		hangUp(context.Cause(ctx), v.hangUp)
+		return err
 	}
 	return nil
 }
 
-// explain puts into words what a call met.
-func (v *mcpVerb) explain(ctx context.Context, err error) error {
+// explain turns the error of a call into one for the user.
+func (v *mcpCommand) explain(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errImpatient):
-		return &toldError{fmt.Sprintf("no answer within %s (--timeout)%s", v.reach.timeout, outstanding(v.patience.left())), errImpatient}
+		return &shownError{fmt.Sprintf("no response within %s (--timeout)%s", v.reach.timeout, outstanding(v.patience.left())), errImpatient}
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errInterrupted):
-		return &toldError{"cancelled; the server was told", errInterrupted}
+		switch {
+		case v.client == nil:
+			return &shownError{"cancelled", errInterrupted} // nothing ran yet
+		case v.untold.Load():
+			return &shownError{"cancelled; the server was not notified and may still be working", errInterrupted}
+		}
+		return &shownError{"cancelled; the server was notified", errInterrupted}
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
 		return &dialError{v.target, err}
 	}
+	if found := (&placeFinder{target: v.target, tls: v.tls, paths: []string{"/mcp", "/sse", "/"}}).explain(ctx, err); is[*placeError](found) {
+		return found
+	}
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == mcp.CodeMissingCapability && strings.Contains(string(e.Data), `"sampling"`) {
-		return &toldError{err.Error() + ": it wants a model to ask; --sample TEXT answers as one", err}
+		return &shownError{err.Error() + ": it requires sampling; use --sample TEXT to answer as the model", err}
 	}
 	if e, ok := errors.AsType[*oauth.Error](err); ok {
-		return &toldError{"the server wants to know who asks: " + e.Error() + " (--token-file FILE shows a token that you have)", err}
+		return &shownError{"the server requires authentication: " + e.Error() + " (use --token-file FILE if you have a token)", err}
 	}
 	if e, ok := errors.AsType[*mcphttp.StatusError](err); ok && e.Status == http.StatusUnauthorized {
-		return &toldError{"the server wants to know who asks: --token-file FILE has a token for it", err}
+		return &shownError{"the server requires authentication; use --token-file FILE", err}
 	}
 	return err
 }
 
-// errImpatient ends a call that had no answer in time.
+// errImpatient ends a call that had no response in time.
 var errImpatient error = impatience{}
 
 type impatience struct{}
 
-func (impatience) Error() string     { return "no answer in time" }
+func (impatience) Error() string     { return "no response in time" }
 func (impatience) Is(err error) bool { return err == context.DeadlineExceeded }
 
-// A patience ends a context when nothing was heard for a time. It does not run out while the user is asked something.
+// A patience cancels a context after a time without messages. The time does not run while the user
+// answers a question.
 type patience struct {
-	limit  time.Duration // 0: for ever
+	limit  time.Duration // 0 means no limit
 	end    context.CancelCauseFunc
-	before func() []jsonrpc.ID // what waits; asked just before the end
+	before func() []jsonrpc.ID // returns the pending calls; called just before the cancellation
 
-	mu     sync.Mutex // guards what is below
+	mu     sync.Mutex // guards the fields below
 	timer  *time.Timer
 	asking int
 	ids    []jsonrpc.ID
@@ -412,14 +463,14 @@ func (p *patience) over() {
 	}
 }
 
-// left are the ids that waited at the end.
+// left returns the IDs that were pending when the time ended.
 func (p *patience) left() []jsonrpc.ID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.ids)
 }
 
-// renew begins the time anew: something was heard.
+// renew restarts the time after a message.
 func (p *patience) renew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -428,7 +479,7 @@ func (p *patience) renew() {
 	}
 }
 
-// pause stops the time until the function that it returns is called.
+// pause stops the time until resume is called.
 func (p *patience) pause() (resume func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

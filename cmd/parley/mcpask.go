@@ -3,32 +3,34 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/jsonrpc/schema"
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// What the server asks the user: on a terminal one field after the other, elsewhere by --answer, or it is declined. Nothing waits for
-// a person who is not there.
+// Requests of the server to the user are answered on a terminal one field after another, elsewhere
+// by --answer, or they are declined. Nothing waits for a user who is absent.
 
-// interactive reports whether somebody can be asked.
-func (v *mcpVerb) interactive() bool {
+// interactive reports whether the user can be asked.
+func (v *mcpCommand) interactive() bool {
 	return isTerminal(v.app.stdin) && isTerminal(v.app.stderr)
 }
 
-// errNoMore ends a dialogue: the input is over, or the call is.
+// errNoMore ends a dialogue because the input or the call has ended.
 type errNoMore struct{}
 
-func (errNoMore) Error() string { return "there is nobody to ask" }
+func (errNoMore) Error() string { return "no more input" }
 
-// typed reads one line of the terminal. It gives up when ctx ends; the goroutine that reads ends with the process.
+// typed reads one line of the terminal. It returns when ctx ends; the reading goroutine ends with
+// the process.
 func (a *app) typed(ctx context.Context) (string, error) {
 	if a.lines == nil {
 		a.lines = make(chan string)
@@ -50,8 +52,8 @@ func (a *app) typed(ctx context.Context) (string, error) {
 	}
 }
 
-// elicit answers elicitation/create.
-func (v *mcpVerb) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
+// elicit handles elicitation/create.
+func (v *mcpCommand) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
 	v.question.Lock()
 	defer v.question.Unlock()
 	defer v.patience.pause()()
@@ -73,9 +75,9 @@ func (v *mcpVerb) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitRe
 	}
 	defer v.screen.ask()()
 	fmt.Fprintln(v.app.stderr)
-	v.tell("", v.serverName()+" asks: "+e.Message)
+	v.app.question(v.serverName()+" asks:", e.Message)
 	if len(fields) > 0 {
-		fmt.Fprintln(v.app.stderr, "Enter takes what is in brackets, Ctrl-D declines.")
+		fmt.Fprintln(v.app.stderr, "Press Enter for the default in brackets, Ctrl-D to decline.")
 	}
 	content, err := v.fill(ctx, fields, given)
 	if err == nil {
@@ -91,28 +93,26 @@ func (v *mcpVerb) elicit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitRe
 	return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: content}, nil
 }
 
-// maxQuestion bounds what is shown of a question, in bytes.
+// maxQuestion is the maximum length of a displayed question, in bytes.
 const maxQuestion = 4_000
 
-// tell writes text to stderr in lines that fit, and nothing in it that could steer a terminal.
-func (v *mcpVerb) tell(indent, text string) {
-	b := &listing{width: min(textWidth, widthOf(v.app.stderr)-1)}
-	for line := range strings.Lines(cut(text, maxQuestion)) {
-		b.wrap(indent, line)
-	}
-	fmt.Fprint(v.app.stderr, b.String())
+// question prints a question of a peer on stderr after our own words, in lines that fit.
+func (a *app) question(ours, text string) {
+	b := &listing{width: min(textWidth, widthOf(a.stderr)-1)}
+	b.question(ours, text)
+	fmt.Fprint(a.stderr, b.String())
 }
 
-func (v *mcpVerb) serverName() string {
+func (v *mcpCommand) serverName() string {
 	if v.client == nil {
 		return "the server"
 	}
 	info := v.client.ServerInfo()
-	return visible(orElse(info.Title, orElse(info.Name, "the server")), 60)
+	return label(orElse(info.Title, orElse(info.Name, "the server")), 60)
 }
 
-// answerBlindly takes what --answer says, and declines when something is missing.
-func (v *mcpVerb) answerBlindly(e *mcp.Elicitation, fields []field, given map[string]answer) (*mcp.ElicitResult, error) {
+// answerBlindly answers with the values of --answer, and declines if one is missing.
+func (v *mcpCommand) answerBlindly(e *mcp.Elicitation, fields []field, given map[string]answer) (*mcp.ElicitResult, error) {
 	content := []byte{'{'}
 	var missing []string
 	for _, f := range fields {
@@ -145,7 +145,7 @@ func (v *mcpVerb) answerBlindly(e *mcp.Elicitation, fields []field, given map[st
 	return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: content}, nil
 }
 
-// An answer is what --answer says about a field.
+// An answer is the value that --answer has for a field.
 type answer struct {
 	text   string
 	isJSON bool
@@ -156,7 +156,7 @@ func parseAnswers(words []string) (map[string]answer, error) {
 	for _, word := range words {
 		parts := named.FindStringSubmatch(word)
 		if parts == nil {
-			return nil, usagef("--answer is FIELD=VALUE, not %q", cut(word, 60))
+			return nil, usagef("--answer must be FIELD=VALUE, not %q", cut(word, 60))
 		}
 		given[parts[1]] = answer{parts[3] + parts[4], parts[2] == ":="}
 	}
@@ -169,13 +169,13 @@ func (a answer) value(f *field) (jsonrpc.Raw, error) {
 	}
 	value, err := jsonrpc.ParseRaw([]byte(a.text))
 	if err != nil {
-		return nil, fmt.Errorf("%q is no JSON: %w", cut(a.text, 60), err)
+		return nil, fmt.Errorf("%q is not JSON: %w", cut(a.text, 60), err)
 	}
 	return value, nil
 }
 
-// fill asks for one field after the other.
-func (v *mcpVerb) fill(ctx context.Context, fields []field, given map[string]answer) (jsonrpc.Raw, error) {
+// fill asks for one field after another.
+func (v *mcpCommand) fill(ctx context.Context, fields []field, given map[string]answer) (jsonrpc.Raw, error) {
 	content := []byte{'{'}
 	for _, f := range fields {
 		value, err := v.fillOne(ctx, &f, given)
@@ -189,17 +189,17 @@ func (v *mcpVerb) fill(ctx context.Context, fields []field, given map[string]ans
 	return append(content, '}'), nil
 }
 
-func (v *mcpVerb) fillOne(ctx context.Context, f *field, given map[string]answer) (jsonrpc.Raw, error) {
+func (v *mcpCommand) fillOne(ctx context.Context, f *field, given map[string]answer) (jsonrpc.Raw, error) {
 	if said, ok := given[f.name]; ok {
 		return said.value(f)
 	}
 	standard := memberOf(f.schema, "default")
-	prompt := visible(orElse(f.text("title"), f.name), 80)
+	prompt := label(orElse(f.text("title"), f.name), 80)
 	if about := f.text("description"); about != "" {
 		prompt += ", " + visible(about, 200)
 	}
 	if !f.required && standard == nil {
-		prompt += " (may stay empty)"
+		prompt += " (optional)"
 	}
 	fmt.Fprintf(v.app.stderr, "\n  %s%s\n", prompt, f.bounds())
 	choices := choicesOf(f.schema)
@@ -230,8 +230,8 @@ func (v *mcpVerb) fillOne(ctx context.Context, f *field, given map[string]answer
 	}
 }
 
-// confirm asks once more before anything is sent.
-func (v *mcpVerb) confirm(ctx context.Context) error {
+// confirm asks for a confirmation before anything is sent.
+func (v *mcpCommand) confirm(ctx context.Context) error {
 	for {
 		fmt.Fprint(v.app.stderr, "\n  Send this? [Y/n] ")
 		line, err := v.app.typed(ctx)
@@ -248,16 +248,17 @@ func (v *mcpVerb) confirm(ctx context.Context) error {
 	}
 }
 
-// visit asks whether the user wants to go to a URL, which is shown whole and opened by nobody but the user.
-func (v *mcpVerb) visit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
+// visit asks whether the user wants to open a URL. The URL is shown in full, and only the user
+// opens it.
+func (v *mcpCommand) visit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
 	v.screen.line(v.serverName() + " asks you to visit a page: " + visible(e.Message, 400))
 	v.screen.line("  " + visible(e.URL, 4000))
 	if v.decline || !v.interactive() {
-		v.screen.line("  (declined: nobody is here to go there)")
+		v.screen.line("  (declined: no terminal)")
 		return &mcp.ElicitResult{Action: mcp.ActionDecline}, nil
 	}
 	defer v.screen.ask()()
-	fmt.Fprint(v.app.stderr, "  Will you? Open it in a browser first. [y/N] ")
+	fmt.Fprint(v.app.stderr, "  Open the URL in a browser, then confirm. Continue? [y/N] ")
 	line, err := v.app.typed(ctx)
 	if is[errNoMore](err) {
 		return &mcp.ElicitResult{Action: mcp.ActionDecline}, nil
@@ -272,11 +273,12 @@ func (v *mcpVerb) visit(ctx context.Context, e *mcp.Elicitation) (*mcp.ElicitRes
 	return &mcp.ElicitResult{Action: mcp.ActionDecline}, nil
 }
 
-// errRejected is the answer to a question for the model that nobody wants to answer (MCP 2025-11-25, Sampling).
+// errRejected is the response to a sampling request that the user declines (MCP 2025-11-25,
+// Sampling).
 var errRejected = &jsonrpc.Error{Code: mcp.CodeRejected, Message: "User rejected sampling request"}
 
-// model answers sampling/createMessage: the user is the model.
-func (v *mcpVerb) model(ctx context.Context, q *mcp.SamplingRequest) (*mcp.SamplingResult, error) {
+// model handles sampling/createMessage: the user answers in place of the model.
+func (v *mcpCommand) model(ctx context.Context, q *mcp.SamplingRequest) (*mcp.SamplingResult, error) {
 	v.question.Lock()
 	defer v.question.Unlock()
 	defer v.patience.pause()()
@@ -287,16 +289,16 @@ func (v *mcpVerb) model(ctx context.Context, q *mcp.SamplingRequest) (*mcp.Sampl
 	}
 	if text == "" {
 		defer v.screen.ask()()
-		fmt.Fprintf(v.app.stderr, "\n%s asks your model:\n", v.serverName())
+		fmt.Fprintf(v.app.stderr, "\n%s requests an LLM completion:\n", v.serverName())
 		if q.SystemPrompt != "" {
-			v.tell("  ", "(system) "+q.SystemPrompt)
+			v.app.question("  (system)", q.SystemPrompt)
 		}
 		for _, m := range q.Messages {
 			for _, block := range m.Content {
-				v.tell("  ", "("+string(m.Role)+") "+orElse(block.Text, "["+block.Kind+"]"))
+				v.app.question("  ("+shownRole(m.Role)+")", orElse(block.Text, "["+block.Kind+"]"))
 			}
 		}
-		fmt.Fprint(v.app.stderr, "Answer as the model; an empty line declines.\n> ")
+		fmt.Fprint(v.app.stderr, "Write the model's answer; an empty line declines.\n> ")
 		line, err := v.app.typed(ctx)
 		if is[errNoMore](err) || err == nil && strings.TrimSpace(line) == "" {
 			fmt.Fprintln(v.app.stderr, "declined")
@@ -316,23 +318,23 @@ func appendMember(object []byte, name string, value jsonrpc.Raw) []byte {
 	}
 	key, err := quote(name)
 	if err != nil {
-		return object // a name that came as JSON is UTF-8
+		return object // a name parsed from JSON is valid UTF-8
 	}
 	return append(append(append(object, key...), ':'), value...)
 }
 
-// A choice is one value that a field may have.
+// A choice is one allowed value of a field.
 type choice struct {
 	value jsonrpc.Raw
 	title string
 }
 
-// text is the choice for people.
+// text returns the choice for display.
 func (c *choice) text() string {
 	return orElse(c.title, orElse(textOf(c.value), string(c.value)))
 }
 
-// choicesOf finds the choices of a field in all the ways that the revisions have for them.
+// choicesOf returns the choices of a field in every form that the protocol versions define.
 func choicesOf(schema jsonrpc.Raw) []choice {
 	if items := memberOf(schema, "items"); items != nil {
 		schema = items
@@ -340,7 +342,7 @@ func choicesOf(schema jsonrpc.Raw) []choice {
 	var list []choice
 	for _, member := range []string{"oneOf", "anyOf"} {
 		if titled := memberOf(schema, member); kind(titled) == '[' {
-			for one := range elements(titled) {
+			for one := range titled.Elements() {
 				if value := memberOf(one, "const"); value != nil {
 					list = append(list, choice{value, textOf(memberOf(one, "title"))})
 				}
@@ -349,11 +351,11 @@ func choicesOf(schema jsonrpc.Raw) []choice {
 	}
 	var titles []string
 	if names := memberOf(schema, "enumNames"); names != nil {
-		_ = names.Decode(&titles) // or there are none
+		_ = names.Decode(&titles) // titles are optional
 	}
 	if values := memberOf(schema, "enum"); kind(values) == '[' {
 		i := 0
-		for value := range elements(values) {
+		for value := range values.Elements() {
 			c := choice{value: value.Clone()}
 			if i < len(titles) {
 				c.title = titles[i]
@@ -365,7 +367,7 @@ func choicesOf(schema jsonrpc.Raw) []choice {
 	return list
 }
 
-// shown is a value of the field for people.
+// shown returns a value of the field for display.
 func (f *field) shown(value jsonrpc.Raw) string {
 	for _, c := range choicesOf(f.schema) {
 		if string(c.value) == string(value) {
@@ -381,7 +383,7 @@ func (f *field) shown(value jsonrpc.Raw) string {
 	return orElse(textOf(value), string(appendCompact(nil, value, palette{})))
 }
 
-// bounds tells what a field takes.
+// bounds describes the values that a field accepts.
 func (f *field) bounds() string {
 	var parts []string
 	for _, b := range []struct{ least, most, what string }{{"minLength", "maxLength", " letters"}, {"minimum", "maximum", ""}, {"minItems", "maxItems", " of them"}} {
@@ -403,7 +405,7 @@ func (f *field) bounds() string {
 	case "number":
 		parts = append(parts, "a number")
 	case "array":
-		parts = append(parts, "several with a comma between")
+		parts = append(parts, "several, separated by commas")
 	}
 	if format := f.text("format"); format != "" {
 		parts = append(parts, visible(format, 40))
@@ -414,8 +416,17 @@ func (f *field) bounds() string {
 	return ": " + strings.Join(parts, ", ")
 }
 
-// read makes a value of what somebody typed.
+// read converts typed text to a value that the field accepts.
 func (f *field) read(text string) (jsonrpc.Raw, error) {
+	value, err := f.parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return value, f.check(value)
+}
+
+// parse converts typed text to a value of the field's type.
+func (f *field) parse(text string) (jsonrpc.Raw, error) {
 	choices := choicesOf(f.schema)
 	if f.text("type") == "array" {
 		return readSeveral(choices, text)
@@ -431,53 +442,60 @@ func (f *field) read(text string) (jsonrpc.Raw, error) {
 		case "n", "no", "false":
 			return jsonrpc.Raw("false"), nil
 		}
-		return nil, fmt.Errorf("yes or no, please")
+		return nil, fmt.Errorf("enter yes or no")
 	case "integer", "number":
-		return f.readNumber(strings.TrimSpace(text))
-	}
-	n := int64(utf8.RuneCountInString(text))
-	if least := f.number("minLength"); least != nil && n < least.Num().Int64() {
-		return nil, fmt.Errorf("at least %s letters, please", least.RatString())
-	}
-	if most := f.number("maxLength"); most != nil && n > most.Num().Int64() {
-		return nil, fmt.Errorf("at most %s letters, please", most.RatString())
+		text = strings.TrimSpace(text)
+		value, err := jsonrpc.ParseRaw([]byte(text))
+		if err == nil {
+			_, err = strconv.ParseFloat(string(value), 64) // also reports a number beyond the range of floats
+		}
+		if err != nil || len(value) > 40 {
+			return nil, fmt.Errorf("%q is not a number", cut(text, 40))
+		}
+		return value, nil
 	}
 	return quote(text)
 }
 
-func (f *field) readNumber(text string) (jsonrpc.Raw, error) {
-	value, err := jsonrpc.ParseRaw([]byte(text))
-	if err != nil || len(value) > 40 || kind(value) != '-' && (kind(value) < '0' || kind(value) > '9') {
-		return nil, fmt.Errorf("%q is no number", cut(text, 40))
+// check validates a value against the schema of the field. About a schema that cannot be compiled,
+// the server decides.
+func (f *field) check(value jsonrpc.Raw) error {
+	s, err := schema.Compile(f.schema)
+	if err != nil {
+		return nil //nolint:nilerr // the server decides
 	}
-	n, ok := new(big.Rat).SetString(string(value))
-	switch least, most := f.number("minimum"), f.number("maximum"); {
-	case !ok:
-		return nil, fmt.Errorf("%q is no number", cut(text, 40))
-	case f.text("type") == "integer" && !n.IsInt():
-		return nil, fmt.Errorf("a whole number, please")
-	case least != nil && n.Cmp(least) < 0:
-		return nil, fmt.Errorf("at least %s, please", least.RatString())
-	case most != nil && n.Cmp(most) > 0:
-		return nil, fmt.Errorf("at most %s, please", most.RatString())
-	}
-	return value, nil
-}
-
-// number is a member that is a number; nil for all others, and for one so long that it would cost.
-func (f *field) number(member string) *big.Rat {
-	value := memberOf(f.schema, member)
-	if value == nil || len(value) > 20 || strings.ContainsAny(string(value), "eE\"") {
-		return nil
-	}
-	n, ok := new(big.Rat).SetString(string(value))
+	invalid, ok := errors.AsType[*schema.InvalidError](s.Validate(context.Background(), value))
 	if !ok {
 		return nil
 	}
-	return n
+	switch p := invalid.Problems[0]; p.Keyword {
+	case "type":
+		if slices.Contains(p.Want, "integer") {
+			return errors.New("enter a whole number")
+		}
+		return errors.New("the value " + visible(p.Reason, 200))
+	case "minimum":
+		return errors.New("enter at least " + fraction(p.Want[0]))
+	case "maximum":
+		return errors.New("enter at most " + fraction(p.Want[0]))
+	case "minLength":
+		return errors.New("enter at least " + p.Want[0] + " characters")
+	case "maxLength":
+		return errors.New("enter at most " + p.Want[0] + " characters")
+	default:
+		return errors.New("the value " + visible(p.Reason, 200))
+	}
 }
 
-// readChoice takes the value, the title or the number of a choice.
+// fraction returns a number in the form of a fraction, such as 1/2, if it is short enough for that.
+func fraction(number string) string {
+	if n, ok := new(big.Rat).SetString(number); ok && !strings.ContainsAny(number, "eE") {
+		return n.RatString()
+	}
+	return number
+}
+
+// readChoice parses the value, the title or the number of a choice.
 func readChoice(choices []choice, text string) (jsonrpc.Raw, error) {
 	text = strings.TrimSpace(text)
 	for _, c := range choices {
@@ -488,7 +506,7 @@ func readChoice(choices []choice, text string) (jsonrpc.Raw, error) {
 	if i, err := strconv.Atoi(text); err == nil && i >= 1 && i <= len(choices) {
 		return choices[i-1].value, nil
 	}
-	return nil, fmt.Errorf("one of the %d choices, please", len(choices))
+	return nil, fmt.Errorf("choose one of the %d options", len(choices))
 }
 
 func readSeveral(choices []choice, text string) (jsonrpc.Raw, error) {

@@ -11,7 +11,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// TestReadField: what somebody types, and what becomes of it, in all forms that the revisions have for a field.
+// TestReadField checks how typed text is converted, for all forms of a field in the protocol
+// versions.
 func TestReadField(t *testing.T) {
 	const (
 		enum    = `{"type":"string","enum":["opt1","opt2"]}`
@@ -23,14 +24,14 @@ func TestReadField(t *testing.T) {
 	for _, tt := range []struct{ schema, typed, want string }{
 		{`{"type":"string"}`, "Ada", `"Ada"`},
 		{`{"type":"string"}`, `42 "quoted"`, `"42 \"quoted\""`},
-		{`{"type":"string","minLength":2,"maxLength":3}`, "A", "!at least 2 letters"},
-		{`{"type":"string","minLength":2,"maxLength":3}`, "Ädäö", "!at most 3 letters"},
+		{`{"type":"string","minLength":2,"maxLength":3}`, "A", "!at least 2 characters"},
+		{`{"type":"string","minLength":2,"maxLength":3}`, "Ädäö", "!at most 3 characters"},
 		{`{"type":"string","minLength":2,"maxLength":3}`, "Äda", `"Äda"`},
 		{`{"type":"integer"}`, " 9007199254740993 ", "9007199254740993"},
 		{`{"type":"integer"}`, "2.5", "!a whole number"},
-		{`{"type":"integer"}`, "1e99999999", "!is no number"},
-		{`{"type":"integer"}`, "two", "!is no number"},
-		{`{"type":"integer"}`, `"2"`, "!is no number"},
+		{`{"type":"integer"}`, "1e99999999", "!is not a number"},
+		{`{"type":"integer"}`, "two", "!is not a number"},
+		{`{"type":"integer"}`, `"2"`, "!is not a number"},
 		{`{"type":"number","minimum":0.5,"maximum":2}`, "0.25", "!at least 1/2"},
 		{`{"type":"number","minimum":0.5,"maximum":2}`, "3", "!at most 2"},
 		{`{"type":"number","minimum":0.5,"maximum":2}`, "1.5", "1.5"},
@@ -39,15 +40,19 @@ func TestReadField(t *testing.T) {
 		{`{"type":"boolean"}`, "perhaps", "!yes or no"},
 		{enum, "opt2", `"opt2"`},
 		{enum, "2", `"opt2"`},
-		{enum, "3", "!one of the 2 choices"},
+		{enum, "3", "!choose one of the 2 options"},
 		{titled, "first, the best", `"a"`},
 		{titled, "b", `"b"`},
 		{titled, "1", `"a"`},
 		{named, "Second", `"b"`},
 		{several, "a, 3", `["a","c"]`},
 		{several, "", `[]`},
-		{several, "a,d", "!one of the 3 choices"},
+		{several, "a,d", "!choose one of the 3 options"},
 		{titles, "Second,First", `["b","a"]`},
+		{`{"type":"string","pattern":"^[a-z]+$"}`, "42", "!must match the pattern"},
+		{`{"type":"number","exclusiveMaximum":2}`, "2", "!must be less than 2"},
+		{`{"type":"array","minItems":2,"items":{"type":"string","enum":["a","b","c"]}}`, "a", "!at least 2 items"},
+		{`{"type":"string","pattern":"("}`, "x", `"x"`}, // the server decides
 		{`{}`, "x", `"x"`},
 		{`true`, "x", `"x"`},
 	} {
@@ -69,7 +74,8 @@ const bookingForm = `{"type":"object","properties":{` +
 	`"note":{"type":"string","description":"for the kitchen"},` +
 	`"highChair":{"type":"boolean","title":"High chair","default":false}},"required":["time","name"]}`
 
-// TestDialogue asks field by field, takes defaults for empty lines, and asks again for what does not fit.
+// TestDialogue checks that the dialogue asks field by field, uses defaults for empty lines, and
+// repeats a question after invalid input.
 func TestDialogue(t *testing.T) {
 	for _, tt := range []struct{ typed, want string }{
 		{"\nA\nAda\n\n\ny\n", `{"time":"20:15","name":"Ada","highChair":false}`},
@@ -78,7 +84,7 @@ func TestDialogue(t *testing.T) {
 		{"2\nAda", "declined"}, // the input ends
 	} {
 		var stderr bytes.Buffer
-		v := &mcpVerb{app: &app{stdin: strings.NewReader(tt.typed), stderr: &stderr}, screen: &screen{w: &stderr}}
+		v := &mcpCommand{app: &app{stdin: strings.NewReader(tt.typed), stderr: &stderr}, screen: &screen{w: &stderr}}
 		content, err := v.fill(t.Context(), fieldsOf(jsonrpc.Raw(bookingForm)), nil)
 		if err == nil {
 			err = v.confirm(t.Context())
@@ -100,7 +106,8 @@ func TestDialogue(t *testing.T) {
 	}
 }
 
-// A question ends with its call, also while somebody is typing.
+// TestDialogueEndsWithTheCall checks that a question ends with its call, even while the user is
+// typing.
 func TestDialogueEndsWithTheCall(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	a := &app{stderr: new(bytes.Buffer), lines: make(chan string)}
@@ -119,13 +126,13 @@ func TestAnswersWithoutATerminal(t *testing.T) {
 		{[]string{"name=Ada"}, `accept {"name":"Ada"}`},
 		{[]string{"name=Ada", "time=2", "highChair:=true"}, `accept {"time":"21:00","name":"Ada","highChair":true}`},
 		{[]string{"time=2"}, "decline "},             // without a name
-		{[]string{"other=1"}, "decline "},            // about another question
-		{[]string{"name=A"}, "error at least 2"},     // does not fit
-		{[]string{"name:={"}, "error is no JSON"},    // nor this
-		{[]string{"no answer"}, "error FIELD=VALUE"}, // what is this?
+		{[]string{"other=1"}, "decline "},            // for another question
+		{[]string{"name=A"}, "error at least 2"},     // invalid
+		{[]string{"name:={"}, "error is not JSON"},   // invalid too
+		{[]string{"no answer"}, "error FIELD=VALUE"}, // not an answer
 	} {
 		var stderr bytes.Buffer
-		v := &mcpVerb{app: &app{stdin: strings.NewReader("Ada\n"), stderr: &stderr}, screen: &screen{w: &stderr}, patience: new(patience), answers: tt.answers}
+		v := &mcpCommand{app: &app{stdin: strings.NewReader("Ada\n"), stderr: &stderr}, screen: &screen{w: &stderr}, patience: new(patience), answers: tt.answers}
 		got := ""
 		result, err := v.elicit(t.Context(), &mcp.Elicitation{Message: "Which?", RequestedSchema: jsonrpc.Raw(bookingForm)})
 		if err != nil {
@@ -139,10 +146,11 @@ func TestAnswersWithoutATerminal(t *testing.T) {
 	}
 }
 
-// A server that was not told which levels are wanted may send all of them.
+// TestLogsBelowTheLevelAreNotTold covers a server that did not receive the log level and may send
+// all levels.
 func TestLogsBelowTheLevelAreNotTold(t *testing.T) {
 	var stderr bytes.Buffer
-	v := &mcpVerb{screen: &screen{w: &stderr}, patience: new(patience), log: "info"}
+	v := &mcpCommand{screen: &screen{w: &stderr}, patience: new(patience), log: "info"}
 	for _, level := range []mcp.Level{mcp.LevelDebug, mcp.LevelInfo, mcp.LevelError} {
 		v.heard(&mcp.LogParams{Level: level, Logger: "a\x1b", Data: jsonrpc.Raw(`"b\u001b"`)})
 	}
@@ -151,8 +159,8 @@ func TestLogsBelowTheLevelAreNotTold(t *testing.T) {
 	}
 }
 
-// FuzzForm: a form comes from the server, and is anybody's JSON. Nothing in it may break the dialogue, steer the terminal, or make an
-// answer that is no JSON.
+// FuzzForm checks forms, which come from the server and can be any JSON. Nothing in a form may
+// break the dialogue, control the terminal, or lead to an invalid JSON answer.
 func FuzzForm(f *testing.F) {
 	for _, seed := range []string{bookingForm, `{"properties":{"a":{"type":["integer","null"],"minimum":1e400}}}`, `{"properties":[]}`, `{"properties":{"a":true,"b":{"items":{"enum":[1,null]},"type":"array"}},"required":"a"}`,
 		`{"properties":{"\u001b[2J":{"title":"\u001b]0;x\u0007","default":{"a":1},"oneOf":[1,{"const":[]}]}}}`} {
@@ -164,7 +172,7 @@ func FuzzForm(f *testing.F) {
 			return
 		}
 		var stderr bytes.Buffer
-		v := &mcpVerb{app: &app{stdin: strings.NewReader(typed), stderr: &stderr}, screen: &screen{w: &stderr}}
+		v := &mcpCommand{app: &app{stdin: strings.NewReader(typed), stderr: &stderr}, screen: &screen{w: &stderr}}
 		content, err := v.fill(t.Context(), fieldsOf(form), nil)
 		if err == nil {
 			if _, err := jsonrpc.ParseRaw(content); err != nil {

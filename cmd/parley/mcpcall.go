@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 	"github.com/go-json-experiment/json"
@@ -17,34 +19,35 @@ import (
 func (a *app) mcpCall() *cobra.Command {
 	var data string
 	var asTask bool
-	cmd, v := a.mcpVerbCommand(&cobra.Command{
+	cmd, v := a.mcpSubcommand(&cobra.Command{
 		Use:   "call TARGET TOOL [NAME=VALUE…]",
-		Short: "call a tool and print what it answers",
-		Long: `Call a tool and print what it answers.
+		Short: "call a tool and print its result",
+		Long: `Call a tool and print its result.
 
   parley mcp call :3000/mcp calculator/divide a:=1 b:=3
   parley mcp call :3000/mcp book-table restaurant="Zur Linde" guests:=4 --answer name=Ada
   parley mcp call kitchen/cook dish=risotto --trace -- parley demo --mcp --stdio
 
-Arguments have names: k=text is a string, k:=json a value, k=@file and k:=@file are read from a file; one word that is a
-JSON object, or -d, is all of them. Without -o, text is printed as text and structure as JSON; -o json is the whole
-answer, -o raw the bytes of the content. A tool that failed is exit code 5, and what it says goes to stderr.`,
-	}, -1, func(ctx context.Context, v *mcpVerb, words []string) error {
+Arguments have names: k=text is a string, k:=json any JSON value; k=@file and k:=@file read the
+value from a file. A single JSON object, or -d, gives all arguments. By default, text is printed as
+text and structured content as JSON; -o json prints the whole result, -o raw the bytes of the
+content. If the tool fails, its message goes to stderr and the exit code is 5.`,
+	}, -1, func(ctx context.Context, v *mcpCommand, words []string) error {
 		return callTool(ctx, v, words, data, asTask)
 	})
 	v.asking(cmd)
 	cmd.Flags().StringVarP(&data, "data", "d", "", "arguments as one `JSON` object, @file or - for stdin")
-	cmd.Flags().BoolVar(&asTask, "task", false, "ask a server of 2025-11-25 to make the call a task; newer ones decide themselves")
+	cmd.Flags().BoolVar(&asTask, "task", false, "request a task from a server of 2025-11-25; newer servers decide themselves")
 	cmd.ValidArgsFunction = a.completeMCP(v, completeToolCall, false)
 	return cmd
 }
 
-// taskTime is how long a task that was asked for shall be kept.
+// taskTime is the requested retention time of a task.
 const taskTime = time.Hour
 
-func callTool(ctx context.Context, v *mcpVerb, words []string, data string, asTask bool) error {
+func callTool(ctx context.Context, v *mcpCommand, words []string, data string, asTask bool) error {
 	if len(words) == 0 {
-		return usagef("which tool? It stands behind the address: parley mcp call %s TOOL", v.target)
+		return usagef("missing TOOL. Usage: parley mcp call %s TOOL [NAME=VALUE…]", v.target)
 	}
 	name := words[0]
 	arguments, err := v.app.arguments(words[1:], data)
@@ -55,14 +58,18 @@ func callTool(ctx context.Context, v *mcpVerb, words []string, data string, asTa
 	if asTask {
 		options.TaskTTL = taskTime
 	}
-	for _, err := range v.client.Tools(ctx) { // their schemas say which headers a call has and what an answer looks like
+	// Their schemas define the headers of a call and the form of its result.
+	for _, err := range v.client.Tools(ctx) {
 		if err != nil {
-			break // the call itself will tell
+			break // the call itself reports the error
 		}
 	}
 	result, err := v.client.CallTool(ctx, name, arguments, options)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return v.nameHint(ctx, name, err, func(ctx context.Context) ([]string, error) {
+			all, err := collect(v.client.Tools(ctx))
+			return toolNames(all), err
+		})
 	}
 	v.screen.clear()
 	if result.IsError {
@@ -71,8 +78,24 @@ func callTool(ctx context.Context, v *mcpVerb, words []string, data string, asTa
 	return v.printResult(ctx, result)
 }
 
-// callOptions tell how far a call has come.
-func (v *mcpVerb) callOptions() *mcp.CallOptions {
+// nameHint adds a suggestion to the error of a call if the server has no tool or prompt with the
+// name.
+func (v *mcpCommand) nameHint(ctx context.Context, name string, err error, list func(context.Context) ([]string, error)) error {
+	named := fmt.Errorf("%s: %w", name, err)
+	if !is[*jsonrpc.Error](err) || ctx.Err() != nil {
+		return named
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	names, failed := list(ctx)
+	if failed != nil || slices.Contains(names, name) {
+		return named
+	}
+	return &hintedError{named, didYouMean(name, names)}
+}
+
+// callOptions returns options that display the progress of a call.
+func (v *mcpCommand) callOptions() *mcp.CallOptions {
 	var last mcp.TaskStatus
 	o := &mcp.CallOptions{
 		Progress: func(p mcp.Progress) {
@@ -94,11 +117,12 @@ func (v *mcpVerb) callOptions() *mcp.CallOptions {
 	return o
 }
 
-// arguments makes the arguments of a tool: of words by name, of one word that is an object, or of -d.
+// arguments returns the arguments of a tool: from name=value words, from one word that is an
+// object, or from -d.
 func (a *app) arguments(words []string, data string) (jsonrpc.Raw, error) {
 	if data != "" {
 		if len(words) > 0 {
-			return nil, usagef("-d holds the arguments already; the word %q is one too many", cut(words[0], 60))
+			return nil, usagef("-d already has the arguments; remove %q", cut(words[0], 60))
 		}
 		content, err := a.readData(data)
 		if err != nil {
@@ -106,10 +130,10 @@ func (a *app) arguments(words []string, data string) (jsonrpc.Raw, error) {
 		}
 		value, err := jsonrpc.ParseRaw(content)
 		if err != nil {
-			return nil, usagef("-d: %q is no JSON: %v", cut(strings.TrimSpace(string(content)), 60), err)
+			return nil, usagef("-d: %q is not JSON: %v", cut(strings.TrimSpace(string(content)), 60), err)
 		}
 		if kind(value) != '{' {
-			return nil, usagef("-d: arguments are an object, such as {\"a\":1}")
+			return nil, usagef("-d: arguments must be an object, such as {\"a\":1}")
 		}
 		return value, nil
 	}
@@ -123,13 +147,14 @@ func (a *app) arguments(words []string, data string) (jsonrpc.Raw, error) {
 		return nil, err
 	}
 	if kind(params) == '[' {
-		return nil, usagef("the arguments of a tool have names: write name=%s, or name:=%s for what is JSON", cut(words[0], 40), cut(words[0], 40))
+		return nil, usagef("the arguments of a tool have names: use name=%s, or name:=%s for a JSON value", cut(words[0], 40), cut(words[0], 40))
 	}
 	return params, nil
 }
 
-// toolFailed tells what a tool says that failed. The forms for programs get the whole result nevertheless.
-func (v *mcpVerb) toolFailed(ctx context.Context, name string, arguments jsonrpc.Raw, result *mcp.ToolResult) error {
+// toolFailed reports the text of a failed tool. Machine-readable formats still get the whole
+// result.
+func (v *mcpCommand) toolFailed(ctx context.Context, name string, arguments jsonrpc.Raw, result *mcp.ToolResult) error {
 	if v.output.format != formText {
 		if err := v.printResult(ctx, result); err != nil {
 			return err
@@ -137,17 +162,22 @@ func (v *mcpVerb) toolFailed(ctx context.Context, name string, arguments jsonrpc
 	}
 	text := strings.TrimSpace(result.Text())
 	if text == "" {
-		text = "the tool failed and does not say why"
+		text = "the tool failed without a message"
 	}
-	v.screen.line("parley: " + visible(name, 100) + ": " + string(appendHarmless(nil, []byte(strings.ToValidUTF8(text, "\uFFFD")))))
+	if v.app.jsonErrors {
+		v.app.complainAs(errors.New(name+": "+text), exitTool)
+		return &silentError{exitTool}
+	}
+	v.screen.line("parley: " + visible(name, 100) + ": " + harmless.Block(text))
 	if hint := v.textForNumbers(ctx, name, arguments); hint != "" {
 		v.screen.line("parley: " + hint)
 	}
 	return &silentError{exitTool}
 }
 
-// textForNumbers finds arguments that are text where the tool wants a number, which is easily typed so.
-func (v *mcpVerb) textForNumbers(ctx context.Context, name string, arguments jsonrpc.Raw) string {
+// textForNumbers returns a hint about arguments that are strings where the tool expects numbers, a
+// common typing mistake.
+func (v *mcpCommand) textForNumbers(ctx context.Context, name string, arguments jsonrpc.Raw) string {
 	for t, err := range v.client.Tools(ctx) {
 		if err != nil {
 			return ""
@@ -160,7 +190,7 @@ func (v *mcpVerb) textForNumbers(ctx context.Context, name string, arguments jso
 			switch f.typeName() {
 			case "number", "integer", "boolean", "object":
 				if _, err := jsonrpc.ParseRaw([]byte(given)); err == nil {
-					return fmt.Sprintf("%s=%s is text; %s:=%s is a %s", f.name, cut(given, 40), f.name, cut(given, 40), f.typeName())
+					return fmt.Sprintf("%s=%s is a string; use %s:=%s for type %s", f.name, cut(given, 40), f.name, cut(given, 40), f.typeName())
 				}
 			}
 		}
@@ -168,8 +198,8 @@ func (v *mcpVerb) textForNumbers(ctx context.Context, name string, arguments jso
 	return ""
 }
 
-// printResult prints what a tool answered.
-func (v *mcpVerb) printResult(ctx context.Context, r *mcp.ToolResult) error {
+// printResult prints the result of a tool.
+func (v *mcpCommand) printResult(ctx context.Context, r *mcp.ToolResult) error {
 	switch v.output.format {
 	case formText:
 		return v.printText(ctx, r)
@@ -186,9 +216,9 @@ func (v *mcpVerb) printResult(ctx context.Context, r *mcp.ToolResult) error {
 	return v.printJSON(ctx, r)
 }
 
-// printText prints a result for people: text as it is, structure as JSON, and of all other things what they are. Structure
-// that is also a block of text is printed once.
-func (v *mcpVerb) printText(ctx context.Context, r *mcp.ToolResult) error {
+// printText prints a result for people: text unchanged, structured content as JSON, and
+// descriptions of everything else. Structured content that is also a text block is printed once.
+func (v *mcpCommand) printText(ctx context.Context, r *mcp.ToolResult) error {
 	told := false
 	for _, block := range r.Content {
 		if r.Structured != nil && block.Kind == mcp.KindText && sameJSON(jsonrpc.Raw(block.Text), r.Structured) {
@@ -205,7 +235,7 @@ func (v *mcpVerb) printText(ctx context.Context, r *mcp.ToolResult) error {
 	return v.printer.print(ctx, r.Structured)
 }
 
-// sameJSON reports whether a text is the same JSON value, written in whatever way.
+// sameJSON reports whether text is the same JSON value as value, regardless of formatting.
 func sameJSON(text, value jsonrpc.Raw) bool {
 	parsed, err := jsonrpc.ParseRaw(text)
 	if err != nil {
@@ -222,13 +252,13 @@ func equalJSON(a, b any) bool {
 }
 
 // printBlock prints one block of content for people.
-func (v *mcpVerb) printBlock(c mcp.Content) error {
+func (v *mcpCommand) printBlock(c mcp.Content) error {
 	text := ""
 	switch {
 	case c.Kind == mcp.KindText:
 		text = c.Text
 	case c.Kind == mcp.KindImage, c.Kind == mcp.KindAudio:
-		text = fmt.Sprintf("[%s, %s; -o raw gives the bytes]", c.MIMEType, bytesOf(len(c.Data)))
+		text = fmt.Sprintf("[%s, %s; use -o raw to get the bytes]", c.MIMEType, bytesOf(len(c.Data)))
 	case c.Kind == mcp.KindResource && c.Resource != nil:
 		text = contentsText(c.Resource)
 	case c.Kind == mcp.KindLink && c.Link != nil:
@@ -239,25 +269,20 @@ func (v *mcpVerb) printBlock(c mcp.Content) error {
 	return v.printLines(text)
 }
 
-// printLines prints text with a newline behind it, and nothing in it that could steer a terminal.
-func (v *mcpVerb) printLines(text string) error {
-	out := []byte(text)
-	if v.printer.terminal {
-		out = appendHarmless(nil, []byte(strings.ToValidUTF8(text, "\uFFFD")))
-	}
-	_, err := v.printer.w.Write(append([]byte(strings.TrimRight(string(out), "\n")), '\n'))
-	return err
+// printLines prints text and a newline, without anything that could control a terminal.
+func (v *mcpCommand) printLines(text string) error {
+	return v.printer.peer(text)
 }
 
 func contentsText(r *mcp.ResourceContents) string {
 	if r.Blob != nil {
-		return fmt.Sprintf("[%s, %s, %s; -o raw gives the bytes]", r.URI, orElse(r.MIMEType, "bytes"), bytesOf(len(r.Blob)))
+		return fmt.Sprintf("[%s, %s, %s; use -o raw to get the bytes]", r.URI, orElse(r.MIMEType, "bytes"), bytesOf(len(r.Blob)))
 	}
 	return r.Text
 }
 
-// printBytes prints the content alone: text with a newline behind it, bytes as they are.
-func (v *mcpVerb) printBytes(blocks []mcp.Content) error {
+// printBytes prints the content alone: text with a newline, and binary data unchanged.
+func (v *mcpCommand) printBytes(blocks []mcp.Content) error {
 	for _, c := range blocks {
 		switch {
 		case c.Kind == mcp.KindResource && c.Resource != nil && c.Resource.Blob != nil:
@@ -277,26 +302,26 @@ func (v *mcpVerb) printBytes(blocks []mcp.Content) error {
 	return nil
 }
 
-// writeBytes writes what is no text, but not onto a terminal.
-func (v *mcpVerb) writeBytes(data []byte) error {
+// writeBytes writes binary data, but not to a terminal.
+func (v *mcpCommand) writeBytes(data []byte) error {
 	if v.printer.terminal {
-		return usagef("%s of bytes would garble the terminal; send them to a file: > FILE", bytesOf(len(data)))
+		return usagef("not printing %s of binary data to the terminal; redirect it to a file: > FILE", bytesOf(len(data)))
 	}
 	_, err := v.printer.w.Write(data)
 	return err
 }
 
 func (a *app) mcpRead() *cobra.Command {
-	cmd, v := a.mcpVerbCommand(&cobra.Command{
+	cmd, v := a.mcpSubcommand(&cobra.Command{
 		Use:   "read TARGET URI",
 		Short: "read a resource",
-		Long: `Read a resource and print what it holds.
+		Long: `Read a resource and print its contents.
 
   parley mcp read :3000/mcp weather://sun/Oslo
   parley mcp read :3000/mcp weather://cities --jq '.contents[0].uri'
   parley mcp read clock://now -- parley demo --mcp --stdio
 
-Text is printed as text; -o json is the whole answer, -o raw the bytes.`,
+Text is printed as text; -o json prints the whole result, -o raw the bytes.`,
 	}, 1, readResource)
 	v.asking(cmd)
 	v.uris = true
@@ -304,9 +329,9 @@ Text is printed as text; -o json is the whole answer, -o raw the bytes.`,
 	return cmd
 }
 
-func readResource(ctx context.Context, v *mcpVerb, words []string) error {
+func readResource(ctx context.Context, v *mcpCommand, words []string) error {
 	if len(words) == 0 {
-		return usagef("which resource? Its URI stands behind the address: parley mcp read %s URI", v.target)
+		return usagef("missing URI. Usage: parley mcp read %s URI", v.target)
 	}
 	result, err := v.client.ReadResource(ctx, words[0], v.callOptions())
 	if err != nil {
@@ -335,10 +360,10 @@ func readResource(ctx context.Context, v *mcpVerb, words []string) error {
 }
 
 func (a *app) mcpGet() *cobra.Command {
-	cmd, v := a.mcpVerbCommand(&cobra.Command{
+	cmd, v := a.mcpSubcommand(&cobra.Command{
 		Use:   "get TARGET PROMPT [NAME=TEXT…]",
-		Short: "fill in a prompt",
-		Long: `Fill in a prompt and print its messages.
+		Short: "get a prompt with its arguments filled in",
+		Long: `Get a prompt with its arguments filled in, and print its messages.
 
   parley mcp get :3000/mcp plan-evening city=Oslo
   parley mcp get :3000/mcp plan-evening city=Oslo restaurant="Zur Linde" guests=4
@@ -349,9 +374,9 @@ func (a *app) mcpGet() *cobra.Command {
 	return cmd
 }
 
-func getPrompt(ctx context.Context, v *mcpVerb, words []string) error {
+func getPrompt(ctx context.Context, v *mcpCommand, words []string) error {
 	if len(words) == 0 {
-		return usagef("which prompt? It stands behind the address: parley mcp get %s PROMPT", v.target)
+		return usagef("missing PROMPT. Usage: parley mcp get %s PROMPT [NAME=TEXT…]", v.target)
 	}
 	arguments, err := v.app.textArguments(words[1:])
 	if err != nil {
@@ -359,13 +384,21 @@ func getPrompt(ctx context.Context, v *mcpVerb, words []string) error {
 	}
 	result, err := v.client.GetPrompt(ctx, words[0], arguments, v.callOptions())
 	if err != nil {
-		return fmt.Errorf("%s: %w", words[0], err)
+		return v.nameHint(ctx, words[0], err, func(ctx context.Context) (names []string, err error) {
+			for p, err := range v.client.Prompts(ctx) {
+				if err != nil {
+					return names, err
+				}
+				names = append(names, p.Name)
+			}
+			return names, nil
+		})
 	}
 	v.screen.clear()
 	switch v.output.format {
 	case formText:
 		for _, m := range result.Messages {
-			v.screen.line(string(m.Role) + ":")
+			v.screen.line(shownRole(m.Role) + ":")
 			if err := v.printBlock(m.Content); err != nil {
 				return err
 			}
@@ -384,7 +417,7 @@ func getPrompt(ctx context.Context, v *mcpVerb, words []string) error {
 	return v.printJSON(ctx, result)
 }
 
-// textArguments are arguments that are all strings.
+// textArguments returns arguments whose values are all strings.
 func (a *app) textArguments(words []string) (map[string]string, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -394,25 +427,21 @@ func (a *app) textArguments(words []string) (map[string]string, error) {
 		return nil, err
 	}
 	out := map[string]string{}
-	for name, value := range members(raw) {
-		var key string
-		if err := name.Decode(&key); err != nil {
-			return nil, err
-		}
+	for name, value := range raw.Members() {
 		if kind(value) == '"' {
-			out[key] = textOf(value)
-		} else { // a prompt's arguments are strings: 4 is "4"
-			out[key] = string(appendCompact(nil, value, palette{}))
+			out[string(name)] = textOf(value)
+		} else { // a prompt's arguments are strings: 4 means "4"
+			out[string(name)] = string(appendCompact(nil, value, palette{}))
 		}
 	}
 	return out, nil
 }
 
 func (a *app) mcpComplete() *cobra.Command {
-	cmd, v := a.mcpVerbCommand(&cobra.Command{
+	cmd, v := a.mcpSubcommand(&cobra.Command{
 		Use:   "complete TARGET PROMPT|TEMPLATE ARGUMENT [TEXT] [NAME=TEXT…]",
-		Short: "ask what an argument could be",
-		Long: `Ask the server what an argument of a prompt, or a variable of a URI template, could be.
+		Short: "request completions for an argument",
+		Long: `Request completions from the server for an argument of a prompt or a variable of a URI template.
 
   parley mcp complete :3000/mcp plan-evening city be
   parley mcp complete :3000/mcp plan-evening restaurant "" city=Oslo
@@ -423,9 +452,9 @@ func (a *app) mcpComplete() *cobra.Command {
 	return cmd
 }
 
-func completeArgument(ctx context.Context, v *mcpVerb, words []string) error {
+func completeArgument(ctx context.Context, v *mcpCommand, words []string) error {
 	if len(words) < 2 {
-		return usagef("which argument? parley mcp complete %s PROMPT ARGUMENT [TEXT]", v.target)
+		return usagef("missing ARGUMENT. Usage: parley mcp complete %s PROMPT ARGUMENT [TEXT]", v.target)
 	}
 	p := &mcp.CompleteParams{Ref: referenceTo(words[0]), Argument: mcp.CompleteArgument{Name: words[1]}}
 	if len(words) > 2 {
@@ -449,7 +478,7 @@ func completeArgument(ctx context.Context, v *mcpVerb, words []string) error {
 			}
 		}
 		if result.HasMore {
-			v.screen.line("there are more")
+			v.screen.line("more values exist")
 		}
 		return nil
 	}
@@ -459,7 +488,7 @@ func completeArgument(ctx context.Context, v *mcpVerb, words []string) error {
 	return v.printJSON(ctx, result.Values)
 }
 
-// referenceTo is a prompt by name, or a template when it looks like a URI.
+// referenceTo returns a reference to a prompt, or to a template if word looks like a URI.
 func referenceTo(word string) mcp.Reference {
 	if strings.Contains(word, ":") || strings.Contains(word, "{") {
 		return mcp.Reference{Type: mcp.RefResource, URI: word}
@@ -467,10 +496,10 @@ func referenceTo(word string) mcp.Reference {
 	return mcp.Reference{Type: mcp.RefPrompt, Name: word}
 }
 
-// errEnough ends a listening of so many changes.
-var errEnough = errors.New("heard enough")
+// errEnough ends listening after the requested number of changes.
+var errEnough = errors.New("received enough changes")
 
-// fileURI is a path as a file: URI.
+// fileURI converts a path to a file: URI.
 func fileURI(path string) string {
 	path = strings.ReplaceAll(path, `\`, "/")
 	if !strings.HasPrefix(path, "/") {

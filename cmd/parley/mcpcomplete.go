@@ -9,16 +9,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What Tab offers for the verbs of MCP: targets, then what the server has. It asks the server within a second, and starts no child.
+// Completion of the MCP commands: targets, then what the server offers. A query of the server takes
+// at most one second, and completion starts no child process.
 
-// offers are what a verb completes behind the target: words are those that stand there already.
+// offers completes the words after the target. words are those that are complete already.
 type offers func(ctx context.Context, c *mcp.Client, words []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// completeMCP makes the completion of a verb. more says that several words of the same kind may follow.
-func (a *app) completeMCP(v *mcpVerb, offer offers, more bool) cobra.CompletionFunc {
+// completeMCP returns the completion of a command. more reports whether several words of the same
+// kind may follow.
+//
+//go:noinline
+func (a *app) completeMCP(v *mcpCommand, offer offers, more bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, words []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(words) == 0 {
-			return []cobra.Completion{"http://", "ws://", "tcp://", "unix:", "sse+http://", ":3000/mcp"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+			return a.completeTargets(v.reach.config, typed, "http://", "ws://", "tcp://", "unix:", "sse+http://", ":3000/mcp")
 		}
 		if offer == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -29,15 +33,15 @@ func (a *app) completeMCP(v *mcpVerb, offer offers, more bool) cobra.CompletionF
 		}
 		ctx, cancel := context.WithTimeout(ctx, completeTime)
 		defer cancel()
-		quiet := &mcpVerb{
-			app:    &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: a.getenv},
+		quiet := &mcpCommand{
+			app:    a.quiet(),
 			reach:  v.reach,
 			log:    "none",
 			screen: &screen{w: io.Discard},
 		}
 		quiet.protocol, quiet.reach.trace, quiet.login.how = v.protocol, "", loginNever
 		var err error
-		if quiet.target, _, err = a.target(quiet.reach, words, true); err != nil || quiet.target.Scheme == "exec" {
+		if quiet.target, _, err = a.target(ctx, &quiet.reach, words, true); err != nil || quiet.target.Scheme == "exec" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var stop func()
@@ -67,7 +71,8 @@ func completeTools(ctx context.Context, c *mcp.Client, _ []string, typed string)
 	return list, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeToolCall offers the tools, then the names of their arguments, then the choices of one.
+// completeToolCall completes tools, then the names of their arguments, then the choices of an
+// argument.
 func completeToolCall(ctx context.Context, c *mcp.Client, words []string, typed string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
 	if len(words) == 0 {
 		return completeTools(ctx, c, nil, typed)
@@ -77,22 +82,11 @@ func completeToolCall(ctx context.Context, c *mcp.Client, words []string, typed 
 			continue
 		}
 		for _, f := range fieldsOf(t.InputSchema) {
-			sign := ":="
-			if f.typeName() == "string" {
-				sign = "="
+			found, whole := completeField(&f, f.text("description"), typed)
+			if whole {
+				return found, cobra.ShellCompDirectiveNoFileComp
 			}
-			choices := choicesOf(f.schema)
-			if strings.HasPrefix(typed, f.name+sign) && len(choices) > 0 {
-				for _, one := range choices {
-					if word := f.name + sign + orElse(textOf(one.value), string(one.value)); strings.HasPrefix(word, typed) {
-						list = append(list, cobra.CompletionWithDesc(word, one.title))
-					}
-				}
-				return list, cobra.ShellCompDirectiveNoFileComp
-			}
-			if strings.HasPrefix(f.name+sign, typed) {
-				list = append(list, cobra.CompletionWithDesc(f.name+sign, firstSentence(f.text("description"))))
-			}
+			list = append(list, found...)
 		}
 	}
 	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -116,7 +110,8 @@ func completeURIs(ctx context.Context, c *mcp.Client, _ []string, typed string) 
 	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// completeTemplate asks the server for the first variable of a template, as far as its beginning is typed.
+// completeTemplate requests values for the first variable of a template that start with the typed
+// text.
 func completeTemplate(ctx context.Context, c *mcp.Client, template, typed string) (list []cobra.Completion) {
 	before, rest, ok := strings.Cut(template, "{")
 	name, after, closed := strings.Cut(rest, "}")
@@ -145,7 +140,8 @@ func completeTemplate(ctx context.Context, c *mcp.Client, template, typed string
 	return list
 }
 
-// completePrompt offers the prompts, then the names of their arguments, then what the server proposes for one.
+// completePrompt completes prompts, then the names of their arguments, then the values that the
+// server proposes.
 func completePrompt(ctx context.Context, c *mcp.Client, words []string, typed string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
 	for p, err := range c.Prompts(ctx) {
 		if err != nil {
@@ -185,7 +181,7 @@ func completePrompt(ctx context.Context, c *mcp.Client, words []string, typed st
 	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// firstSentence is what fits beside a name.
+// firstSentence returns the part of a description that fits beside a name.
 func firstSentence(text string) string {
 	if i := strings.IndexAny(text, ".:\n"); i > 0 {
 		text = text[:i]

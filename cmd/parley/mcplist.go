@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 	"github.com/go-json-experiment/json"
@@ -15,10 +18,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The verbs that list what a server has: for people as signatures with their descriptions, for programs as the server's own objects.
+// The commands that list what a server offers: for people as signatures with descriptions, for
+// programs as the server's own objects.
 
 func (a *app) mcpTools() *cobra.Command {
-	cmd, v := a.mcpVerbCommand(&cobra.Command{
+	cmd, v := a.mcpSubcommand(&cobra.Command{
 		Use:   "tools TARGET [TOOL…]",
 		Short: "list the tools, or describe some of them",
 		Long: `List the tools, or describe some of them with their parameters.
@@ -31,7 +35,7 @@ func (a *app) mcpTools() *cobra.Command {
 	return cmd
 }
 
-func listTools(ctx context.Context, v *mcpVerb, names []string) error {
+func listTools(ctx context.Context, v *mcpCommand, names []string) error {
 	if v.client.ServerCapabilities().Tools == nil {
 		return v.hasNo("tools")
 	}
@@ -45,10 +49,13 @@ func listTools(ctx context.Context, v *mcpVerb, names []string) error {
 		for _, name := range names {
 			i := slices.IndexFunc(all, func(t mcp.Tool) bool { return t.Name == name })
 			if i < 0 {
-				return usagef("there is no tool %q%s", cut(name, 60), didYouMean(name, toolNames(all)))
+				return usagef("unknown tool %q%s", cut(name, 60), didYouMean(name, toolNames(all)))
 			}
 			wanted = append(wanted, all[i])
 		}
+	}
+	for _, t := range wanted {
+		flagHidden(v.screen, "tool", t.Name, t)
 	}
 	if v.output.format == "table" {
 		var rows []toolRow
@@ -67,7 +74,7 @@ func listTools(ctx context.Context, v *mcpVerb, names []string) error {
 	})
 }
 
-// What a table shows of each thing; schemas and texts would burst it.
+// The columns of a table for each kind; schemas and long texts are omitted because they do not fit.
 type (
 	toolRow struct {
 		Name       string `json:"name"`
@@ -102,10 +109,10 @@ func toolNames(tools []mcp.Tool) []string {
 }
 
 func (a *app) mcpResources() *cobra.Command {
-	cmd, v := a.mcpVerbCommand(&cobra.Command{
+	cmd, v := a.mcpSubcommand(&cobra.Command{
 		Use:   "resources TARGET",
-		Short: "list the resources, and the templates that name more of them",
-		Long: `List the resources, and the templates that name more of them.
+		Short: "list the resources and resource templates",
+		Long: `List the resources and resource templates.
 
   parley mcp resources :3000/mcp
   parley mcp read :3000/mcp weather://sun/Oslo
@@ -115,13 +122,13 @@ func (a *app) mcpResources() *cobra.Command {
 	return cmd
 }
 
-// resourceList is both lists as one value.
+// resourceList is the lists of resources and templates as one value.
 type resourceList struct {
 	Resources []mcp.Resource         `json:"resources"`
 	Templates []mcp.ResourceTemplate `json:"templates"`
 }
 
-func listResources(ctx context.Context, v *mcpVerb, _ []string) error {
+func listResources(ctx context.Context, v *mcpCommand, _ []string) error {
 	if v.client.ServerCapabilities().Resources == nil {
 		return v.hasNo("resources")
 	}
@@ -134,7 +141,13 @@ func listResources(ctx context.Context, v *mcpVerb, _ []string) error {
 		if !is[*jsonrpc.Error](err) {
 			return err
 		}
-		all.Templates = []mcp.ResourceTemplate{} // some servers have no such method
+		all.Templates = []mcp.ResourceTemplate{} // some servers do not have this method
+	}
+	for _, r := range all.Resources {
+		flagHidden(v.screen, "resource", r.URI, r)
+	}
+	for _, t := range all.Templates {
+		flagHidden(v.screen, "template", t.URITemplate, t)
 	}
 	switch v.output.format {
 	case "ndjson":
@@ -167,7 +180,7 @@ func listResources(ctx context.Context, v *mcpVerb, _ []string) error {
 }
 
 func (a *app) mcpPrompts() *cobra.Command {
-	cmd, v := a.mcpVerbCommand(&cobra.Command{
+	cmd, v := a.mcpSubcommand(&cobra.Command{
 		Use:   "prompts TARGET",
 		Short: "list the prompts",
 		Long: `List the prompts with their arguments.
@@ -180,13 +193,16 @@ func (a *app) mcpPrompts() *cobra.Command {
 	return cmd
 }
 
-func listPrompts(ctx context.Context, v *mcpVerb, _ []string) error {
+func listPrompts(ctx context.Context, v *mcpCommand, _ []string) error {
 	if v.client.ServerCapabilities().Prompts == nil {
 		return v.hasNo("prompts")
 	}
 	all, err := collect(v.client.Prompts(ctx))
 	if err != nil {
 		return err
+	}
+	for _, prompt := range all {
+		flagHidden(v.screen, "prompt", prompt.Name, prompt)
 	}
 	if v.output.format == "table" {
 		var rows []promptRow
@@ -215,9 +231,9 @@ func promptSignature(p *mcp.Prompt) string {
 	return "(" + strings.Join(args, ", ") + ")"
 }
 
-// hasNo says that a server does not offer something at all.
-func (v *mcpVerb) hasNo(what string) error {
-	v.screen.line("the server offers no " + what)
+// hasNo returns the error for a capability that the server lacks.
+func (v *mcpCommand) hasNo(what string) error {
+	v.screen.line("the server has no " + what)
 	if v.output.format == formText {
 		return nil
 	}
@@ -236,8 +252,8 @@ func collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 	return all, nil
 }
 
-// printList writes a list for people as text does it, and in all other forms as JSON.
-func (v *mcpVerb) printList(ctx context.Context, list any, text func(b *listing)) error {
+// printList prints a list for people with the function text, and in all other formats as JSON.
+func (v *mcpCommand) printList(ctx context.Context, list any, text func(b *listing)) error {
 	if v.output.format != formText {
 		return v.printJSON(ctx, list)
 	}
@@ -247,7 +263,7 @@ func (v *mcpVerb) printList(ctx context.Context, list any, text func(b *listing)
 	return err
 }
 
-func (v *mcpVerb) printJSON(ctx context.Context, value any) error {
+func (v *mcpCommand) printJSON(ctx context.Context, value any) error {
 	raw, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return err
@@ -255,17 +271,17 @@ func (v *mcpVerb) printJSON(ctx context.Context, value any) error {
 	return v.printer.print(ctx, raw)
 }
 
-// A listing is text for people, in lines that fit.
+// A listing is text for people, in lines that fit the terminal.
 type listing struct {
 	strings.Builder
 	palette palette
-	width   int // of a line, in letters
+	width   int // of a line, in characters
 }
 
-// textWidth is how long the lines of a description are at most, in letters.
+// textWidth is the maximum line length of a description, in characters.
 const textWidth = 96
 
-func (v *mcpVerb) listing() *listing {
+func (v *mcpCommand) listing() *listing {
 	b := &listing{palette: v.printer.palette, width: textWidth}
 	if v.printer.terminal {
 		b.width = min(textWidth, widthOf(v.printer.w)-1)
@@ -273,13 +289,50 @@ func (v *mcpVerb) listing() *listing {
 	return b
 }
 
-// entry writes one thing of a list: its name with what belongs behind it, and below it what it is for.
+// entry writes one item: its name followed by rest, and its description on the lines below.
 func (b *listing) entry(name, rest, about string) {
-	fmt.Fprintf(b, "%s%s%s%s\n", b.palette.name, visible(name, 300), b.palette.end, visible(rest, 300))
+	fmt.Fprintf(b, "%s%s%s%s\n", b.palette.name, shownName(name), b.palette.end, visible(rest, 300))
 	b.wrap("    ", about)
 }
 
-// wrap writes text in lines of bounded length behind an indent.
+// shownName returns a name for the beginning of a line. Names with blanks are quoted so that none
+// can pass for a line of ours.
+func shownName(name string) string {
+	// Only our own names have an indent: names that start with blanks are quoted.
+	indent := name[:len(name)-len(strings.TrimLeft(name, " "))]
+	if strings.ContainsFunc(name[len(indent):], unicode.IsSpace) || len(indent) > 2 {
+		return strconv.Quote(visible(name, 300))
+	}
+	return visible(name, 300)
+}
+
+// question writes a question of a peer after our own words, if there are any. Each line that does
+// not begin with our words starts with the gutter, so that it cannot pass for a prompt.
+func (b *listing) question(ours, text string) {
+	line, prefix := ours, ""
+	if ours == "" {
+		prefix = harmless.Gutter
+	}
+	flush := func() {
+		fmt.Fprintf(b, "%s\n", strings.TrimRight(prefix+line, " "))
+		line, prefix = "", harmless.Gutter
+	}
+	for i, paragraph := range strings.Split(strings.TrimSpace(cut(text, maxQuestion)), "\n") {
+		if i > 0 {
+			flush()
+		}
+		for word := range strings.FieldsSeq(paragraph) {
+			word = visible(word, 500)
+			if line != "" && utf8.RuneCountInString(prefix+line)+1+utf8.RuneCountInString(word) > b.width {
+				flush()
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+	}
+	flush()
+}
+
+// wrap writes text with an indent, in lines of bounded length.
 func (b *listing) wrap(indent, text string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -302,40 +355,30 @@ type field struct {
 	required bool
 }
 
-// fieldsOf lists the members of an object schema in the order they were written.
+// fieldsOf returns the members of an object schema in source order.
 func fieldsOf(schema jsonrpc.Raw) []field {
 	var required []string
-	_ = memberOf(schema, "required").Decode(&required) // what is no list requires nothing
+	// A value that is not a list requires nothing.
+	_ = memberOf(schema, "required").Decode(&required)
 	var list []field
 	properties := memberOf(schema, "properties")
-	if kind(properties) != '{' {
-		return nil
-	}
-	for name, value := range members(properties) {
-		var text string
-		if name.Decode(&text) != nil {
-			continue
-		}
-		list = append(list, field{text, value.Clone(), slices.Contains(required, text)})
+	for name, value := range properties.Members() {
+		list = append(list, field{string(name), value.Clone(), slices.Contains(required, string(name))})
 	}
 	return list
 }
 
-// memberOf finds a member of an object; nil if there is none.
+// memberOf returns the first member of an object with that name, or nil if it is missing.
 func memberOf(object jsonrpc.Raw, name string) jsonrpc.Raw {
-	if kind(object) != '{' {
-		return nil
-	}
-	for key, value := range members(object) {
-		var text string
-		if key.Decode(&text) == nil && text == name {
+	for key, value := range object.Members() {
+		if string(key) == name {
 			return value.Clone()
 		}
 	}
 	return nil
 }
 
-// text is a member that is a string; "" for all others.
+// text returns a member that is a string, or "" for other values.
 func (f *field) text(member string) string { return textOf(memberOf(f.schema, member)) }
 
 func textOf(value jsonrpc.Raw) string {
@@ -346,7 +389,7 @@ func textOf(value jsonrpc.Raw) string {
 	return text
 }
 
-// typeName is the type of a field in one word.
+// typeName returns the type of a field in one word.
 func (f *field) typeName() string {
 	switch value := memberOf(f.schema, "type"); kind(value) {
 	case '"':
@@ -365,7 +408,7 @@ func (f *field) typeName() string {
 	return "any"
 }
 
-// toolSignature writes the parameters of a tool: (a: number, b?: number).
+// toolSignature returns the parameters of a tool, such as (a: number, b?: number).
 func toolSignature(t *mcp.Tool) string {
 	var parts []string
 	for _, f := range fieldsOf(t.InputSchema) {
@@ -395,7 +438,7 @@ func kindOf(mime string) string {
 	return "  " + mime
 }
 
-// describe writes what else there is to know about a tool.
+// describe writes the remaining details of a tool.
 func (b *listing) describe(t *mcp.Tool) {
 	fields := fieldsOf(t.InputSchema)
 	if len(fields) > 0 {
@@ -413,11 +456,11 @@ func (b *listing) describe(t *mcp.Tool) {
 		b.wrap("    ", "answers "+strings.Join(names, ", "))
 	}
 	if hints := hintsOf(t.Annotations); hints != "" {
-		b.wrap("    ", "it says of itself: "+hints)
+		b.wrap("    ", "hints: "+hints)
 	}
 }
 
-// limits are the bounds and choices of a field.
+// limits returns the bounds and choices of a field.
 func (f *field) limits() string {
 	var parts []string
 	for _, word := range []struct{ member, before string }{{"minimum", "at least "}, {"maximum", "at most "}, {"default", "else "}} {
@@ -445,37 +488,17 @@ func hintsOf(a *mcp.ToolAnnotations) string {
 	var words []string
 	switch {
 	case a.ReadOnlyHint:
-		words = append(words, "changes nothing")
+		words = append(words, "read-only")
 	case a.DestructiveHint != nil && !*a.DestructiveHint:
-		words = append(words, "only adds")
+		words = append(words, "not destructive")
 	case a.DestructiveHint != nil:
-		words = append(words, "may destroy")
+		words = append(words, "may be destructive")
 	}
 	if a.IdempotentHint && !a.ReadOnlyHint {
-		words = append(words, "twice is as once")
+		words = append(words, "idempotent")
 	}
 	if a.OpenWorldHint != nil && *a.OpenWorldHint {
-		words = append(words, "reaches the outside world")
+		words = append(words, "accesses external systems")
 	}
 	return strings.Join(words, ", ")
-}
-
-// didYouMean proposes names like the one that was typed.
-func didYouMean(name string, all []string) string {
-	var near []string
-	for _, other := range all {
-		if strings.Contains(other, name) || strings.HasSuffix(name, other) || sameLetters(name, other) {
-			near = append(near, other)
-		}
-	}
-	if len(near) == 0 || len(near) > 5 {
-		return ""
-	}
-	return "; did you mean " + strings.Join(near, " or ") + "?"
-}
-
-// sameLetters reports whether two names differ in case and separators at most.
-func sameLetters(a, b string) bool {
-	clean := strings.NewReplacer("-", "", "_", "", "/", "", ".", "")
-	return strings.EqualFold(clean.Replace(a), clean.Replace(b))
 }

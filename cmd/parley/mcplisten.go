@@ -17,34 +17,37 @@ import (
 func (a *app) mcpListen() *cobra.Command {
 	var count int
 	var during time.Duration
-	cmd, v := a.mcpVerbCommand(&cobra.Command{
+	cmd, v := a.mcpSubcommand(&cobra.Command{
 		Use:   "listen TARGET [URI…]",
-		Short: "hear what changes: lists, and the resources that are named",
-		Long: `Hear what changes: the lists of tools, resources and prompts, and the resources that are named. Each change is a line.
+		Short: "print changes of lists and of resources",
+		Long: `Print changes of the lists of tools, resources and prompts, and of the given resources, one per
+line.
 
   parley mcp listen :3000/mcp clock://now --count 2
   parley mcp listen :3000/mcp table://bookings --for 2s
   parley mcp listen clock://now -o ndjson --for 1s -- parley demo --mcp --stdio
 
-It ends with Ctrl-C, or as --count and --for say. --timeout bounds only how long the server may take to begin.`,
-	}, -1, func(ctx context.Context, v *mcpVerb, uris []string) error { return listen(ctx, v, uris, count, during) })
-	cmd.Flags().IntVarP(&count, "count", "n", 0, "end after so many changes")
-	cmd.Flags().DurationVar(&during, "for", 0, "end after this `TIME`")
+Stop with Ctrl-C, --count or --for. --timeout limits only the time until listening starts.`,
+	}, -1, func(ctx context.Context, v *mcpCommand, uris []string) error {
+		return listen(ctx, v, uris, count, during)
+	})
+	cmd.Flags().IntVarP(&count, "count", "n", 0, "stop after `N` changes")
+	cmd.Flags().DurationVar(&during, "for", 0, "stop after `TIME`")
 	v.uris = true
 	cmd.ValidArgsFunction = a.completeMCP(v, completeURIs, true)
 	return cmd
 }
 
-// A changeLine is how a change is printed for programs.
+// A changeLine is a change as printed for programs.
 type changeLine struct {
 	Time   time.Time `json:"time"`
 	Method string    `json:"method"`
 	URI    string    `json:"uri,omitzero"`
 }
 
-func listen(ctx context.Context, v *mcpVerb, uris []string, count int, during time.Duration) error {
+func listen(ctx context.Context, v *mcpCommand, uris []string, count int, during time.Duration) error {
 	if count < 0 || during < 0 {
-		return usagef("--count and --for are not negative")
+		return usagef("--count and --for must not be negative")
 	}
 	heard := 0
 	began := time.Now()
@@ -57,11 +60,11 @@ func listen(ctx context.Context, v *mcpVerb, uris []string, count int, during ti
 		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true, ResourceSubscriptions: uris,
 	}, func(ch mcp.Change) error {
 		if ch.Method == mcp.NotifyAcknowledged {
-			v.patience.pause() // from here on silence is no fault
+			v.patience.pause() // from here on silence is not an error
 			if during > 0 {
 				time.AfterFunc(during-min(during, time.Since(began)), func() { stop(errEnough) })
 			}
-			v.screen.line("listening; Ctrl-C ends it")
+			v.screen.line("listening; press Ctrl-C to stop")
 			return nil
 		}
 		if err := v.printChange(ctx, ch); err != nil {
@@ -76,17 +79,17 @@ func listen(ctx context.Context, v *mcpVerb, uris []string, count int, during ti
 		return nil
 	}
 	if errors.Is(err, &jsonrpc.Error{Code: jsonrpc.CodeShuttingDown}) {
-		return &toldError{"the server shuts down", mcp.ErrListenEnded}
+		return &shownError{"the server is shutting down", mcp.ErrListenEnded}
 	}
 	return err
 }
 
-// lookTime is how long a server has to answer when its stream broke off.
+// lookTime is the time within which a server must respond after its stream broke.
 const lookTime = 5 * time.Second
 
-// lookAfter asks a server whether it is still there each time that the carrier reports a trouble: over HTTP a stream that
-// broke off is asked for again and again, also when nobody is there any more.
-func (v *mcpVerb) lookAfter(ctx context.Context, stop context.CancelCauseFunc) {
+// lookAfter pings the server each time the transport reports a problem. Over HTTP a broken stream
+// is reopened again and again, even if the server is gone.
+func (v *mcpCommand) lookAfter(ctx context.Context, stop context.CancelCauseFunc) {
 	for {
 		select {
 		case <-v.trouble:
@@ -103,7 +106,7 @@ func (v *mcpVerb) lookAfter(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-func (v *mcpVerb) printChange(ctx context.Context, ch mcp.Change) error {
+func (v *mcpCommand) printChange(ctx context.Context, ch mcp.Change) error {
 	now := time.Now()
 	if v.output.format != formText {
 		raw, err := json.Marshal(changeLine{Time: now.UTC(), Method: ch.Method, URI: ch.URI})
@@ -122,10 +125,10 @@ func (v *mcpVerb) printChange(ctx context.Context, ch mcp.Change) error {
 }
 
 func (a *app) mcpPing() *cobra.Command {
-	cmd, v := a.mcpVerbCommand(&cobra.Command{
+	cmd, v := a.mcpSubcommand(&cobra.Command{
 		Use:   "ping TARGET",
-		Short: "see whether a server is there, who it is and what it speaks",
-		Long: `See whether a server is there, who it is, which revision it speaks and what it offers.
+		Short: "check a server: name, version, protocol version and capabilities",
+		Long: `Check a server, and print its name, version, protocol version and capabilities.
 
   parley mcp ping :3000/mcp
   parley mcp ping :3000/mcp --protocol 2025-06-18
@@ -135,7 +138,7 @@ func (a *app) mcpPing() *cobra.Command {
 	return cmd
 }
 
-// A pong is what ping prints for programs.
+// A pong is the output of ping for programs.
 type pong struct {
 	Milliseconds float64                `json:"ms"`
 	Protocol     string                 `json:"protocol"`
@@ -144,19 +147,20 @@ type pong struct {
 	Instructions string                 `json:"instructions,omitzero"`
 }
 
-func ping(ctx context.Context, v *mcpVerb, _ []string) error {
+func ping(ctx context.Context, v *mcpCommand, _ []string) error {
 	began := time.Now()
 	if err := v.client.Ping(ctx); err != nil {
 		return err
 	}
 	took := time.Since(began)
+	flagHidden(v.screen, "the server", v.client.ServerInfo().Name, []any{v.client.ServerInfo(), v.client.Instructions()})
 	p := pong{float64(took.Microseconds()) / 1000, v.client.Version().String(), v.client.ServerInfo(), v.client.ServerCapabilities(), v.client.Instructions()}
 	if v.output.format != formText {
 		return v.printJSON(ctx, p)
 	}
 	b := v.listing()
-	name := strings.TrimSpace(orElse(p.Server.Title, orElse(p.Server.Name, "A server without a name")) + " " + p.Server.Version)
-	fmt.Fprintf(b, "%s answers in %s, MCP %s\n", visible(name, 200), milliseconds(took), p.Protocol)
+	name := strings.TrimSpace(orElse(p.Server.Title, orElse(p.Server.Name, "Unnamed server")) + " " + p.Server.Version)
+	fmt.Fprintf(b, "%s responded in %s, MCP %s\n", visible(name, 200), milliseconds(took), p.Protocol)
 	if offers := offersOf(&p.Capabilities); offers != "" {
 		b.wrap("  ", "offers "+offers)
 	}
@@ -166,7 +170,7 @@ func ping(ctx context.Context, v *mcpVerb, _ []string) error {
 	return v.printLines(b.String())
 }
 
-// offersOf are capabilities in words.
+// offersOf describes capabilities in words.
 func offersOf(c *mcp.ServerCapabilities) string {
 	var words []string
 	add := func(on bool, word string) {

@@ -11,7 +11,8 @@ import (
 	"github.com/da1ed7bb/parley/internal/demo"
 )
 
-// TestListenEndsWithTheServer: whoever listens hears of the end, also where the carrier would try for ever to get back to the server.
+// TestListenEndsWithTheServer checks that listening ends with the server, even if the transport
+// would reconnect indefinitely.
 func TestListenEndsWithTheServer(t *testing.T) {
 	for _, words := range []string{"http MCP", "http MCP --protocol 2025-11-25", "sse+http SSE", "ws MCP"} {
 		t.Run(words, func(t *testing.T) {
@@ -40,15 +41,15 @@ func TestListenEndsWithTheServer(t *testing.T) {
 				ended <- a.main(t.Context(), append([]string{"mcp", "listen"}, append(strings.Fields(rest), clock, "--login", "never")...))
 				_ = stderr.Close()
 			}()
-			said := bufio.NewScanner(out)
-			for said.Scan() && !strings.HasPrefix(said.Text(), "listening") {
+			output := bufio.NewScanner(out)
+			for output.Scan() && !strings.HasPrefix(output.Text(), "listening") {
 			}
 			if err := server.Close(); err != nil {
 				t.Errorf("close: %v", err)
 			}
 			var last []string
-			for said.Scan() {
-				last = append(last, said.Text())
+			for output.Scan() {
+				last = append(last, output.Text())
 			}
 			if code := <-ended; code != exitAway {
 				t.Errorf("exit code %d, want %d: %q", code, exitAway, last)

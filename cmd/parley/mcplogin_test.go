@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// authority is an authorization server that says yes to whoever comes, once for each registration it has made.
+// authority is an authorization server that approves every request, once per registration.
 type authority struct {
 	*httptest.Server
 
@@ -79,7 +80,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// guarded is the demo behind OAuth.
+// guarded starts the demo behind OAuth.
 func guarded(t *testing.T, issuer string) (address string) {
 	t.Helper()
 	tools := demo.NewMCP("test", nil)
@@ -137,11 +138,11 @@ func TestLogin(t *testing.T) {
 		return code, out.String(), err.String()
 	}
 
-	// Nobody is here to log in, and nothing hangs.
-	if code, _, stderr := run("ping", address); code != exitAuth || !strings.Contains(stderr, "nobody is here to log in") {
+	// Without a user the login fails immediately.
+	if code, _, stderr := run("ping", address); code != exitAuth || !strings.Contains(stderr, "login requires a terminal") {
 		t.Errorf("without a person: exit code %d, %s", code, stderr)
 	}
-	// The first call goes to the browser, the second finds the token in its file.
+	// The first call opens the browser, the second finds the token in its file.
 	for range 2 {
 		code, stdout, stderr := run("call", address, "calculator/add", "a:=42", "b:=23", "--login", "browser")
 		if code != exitOK || !strings.Contains(stdout, `"result": 65`) {
@@ -160,10 +161,10 @@ func TestLogin(t *testing.T) {
 	}
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: %v, %v: others may read it", file, info.Mode(), err)
+			t.Errorf("%s: %v, %v: other users can read it", file, info.Mode(), err)
 		}
 	}
-	// Logged out, it is as in the beginning.
+	// After logout, a login is required again.
 	if code, _, stderr := run("logout", address); code != exitOK {
 		t.Errorf("logout: exit code %d, %s", code, stderr)
 	}
@@ -187,6 +188,11 @@ func TestLoginAsAProgram(t *testing.T) {
 		code := a.main(t.Context(), []string{"mcp", "ping", address, "--login", "client", "--client-id", id, "--client-secret-file", secret})
 		if code != want {
 			t.Errorf("%s: exit code %d, want %d: %s", id, code, want, &stderr)
+		}
+		// The secret and the token are hidden in errors, on stderr and in traces.
+		values := a.secrets.Values()
+		if !slices.Contains(values, "s3cret") || (want == exitOK) != slices.Contains(values, "good") {
+			t.Errorf("%s: the hidden values are %q", id, values)
 		}
 	}
 }

@@ -3,54 +3,55 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"unicode/utf8"
 
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/itchyny/gojq"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
-// A printer writes results to stdout, in the form that was asked for.
+// A printer writes results to stdout in the selected format.
 type printer struct {
 	w        io.Writer
 	format   string
-	filter   *gojq.Code // nil: none
+	filter   *gojq.Code // nil if there is no filter
 	palette  palette
 	terminal bool
+	printed  bool // a YAML document: --- comes before the next
 }
 
-// outputFlags are the flags of every verb that prints results.
+// outputFlags are the flags of every command that prints results.
 type outputFlags struct {
 	format, jq, colour string
 
-	forms []string // that the verb has
+	forms []string // the formats of the command
 }
 
-// The forms of a result. What formText means is the verb's to say.
-var forms = []string{"json", "ndjson", "table", "raw"}
+// The formats of a result. Each command defines the meaning of formText.
+var forms = []string{"json", "ndjson", "yaml", "table", "raw"}
 
 const formText = "text"
 
 func (o *outputFlags) register(cmd *cobra.Command) { o.registerWith(cmd, "json", forms) }
 
-// registerWith registers the flags with a form that is the verb's standard, and all that it has.
+// registerWith registers the flags with the default format and the formats of the command.
 func (o *outputFlags) registerWith(cmd *cobra.Command, standard string, forms []string) {
 	f := cmd.Flags()
 	o.forms = forms
-	f.StringVarP(&o.format, "output", "o", standard, "`FORM` of the result: "+strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
-	f.StringVar(&o.jq, "jq", "", "print what this jq `FILTER` makes of the result")
-	f.StringVar(&o.colour, "color", "auto", "`WHEN` to colour: auto, always or never; NO_COLOR is heard too")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))                              // the flag exists
-	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	f.StringVarP(&o.format, "output", "o", standard, "output `FORMAT` of the result: "+strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
+	f.StringVar(&o.jq, "jq", "", "apply the jq `FILTER` to the result")
+	f.StringVar(&o.colour, "color", "auto", "`WHEN` to use colour: auto, always or never; NO_COLOR is respected")
+	// The flag exists, so the error is nil.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	// The flag exists, so the error is nil.
+	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (a *app) printer(o outputFlags) (*printer, error) {
@@ -77,7 +78,7 @@ func (a *app) printer(o outputFlags) (*printer, error) {
 	return p, nil
 }
 
-// wantsColour decides for one stream, which is a terminal or not.
+// wantsColour decides whether a stream gets colours. terminal reports whether it is a terminal.
 func (a *app) wantsColour(flag string, terminal bool) (bool, error) {
 	switch flag {
 	case "always":
@@ -87,24 +88,18 @@ func (a *app) wantsColour(flag string, terminal bool) (bool, error) {
 	case "auto", "":
 		return terminal && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb", nil
 	}
-	return false, usagef("--color is auto, always or never, not %q", cut(flag, 60))
+	return false, usagef("--color must be auto, always or never, not %q", cut(flag, 60))
 }
 
-// isTerminal reports whether a person looks at the stream, or types into it.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// print writes one result in the form that was asked for.
+// print writes one result in the selected format.
 func (p *printer) print(ctx context.Context, result jsonrpc.Raw) error {
 	return p.filtered(ctx, result, p.emit)
 }
 
-// line writes one of many values, each on its line, whatever the form.
+// line writes one of several values on its own line, or as a document in YAML.
 func (p *printer) line(ctx context.Context, value jsonrpc.Raw) error {
 	return p.filtered(ctx, value, func(v jsonrpc.Raw) error {
-		if p.format == "raw" {
+		if p.format == "raw" || p.format == "yaml" {
 			return p.emit(v)
 		}
 		_, err := p.w.Write(append(appendCompact(nil, v, p.palette), '\n'))
@@ -112,13 +107,16 @@ func (p *printer) line(ctx context.Context, value jsonrpc.Raw) error {
 	})
 }
 
-// filtered hands over what the filter makes of value, or value itself.
+// filtered passes each output of the filter to the function to, or value itself if there is no
+// filter.
 func (p *printer) filtered(ctx context.Context, value jsonrpc.Raw, to func(jsonrpc.Raw) error) error {
 	if p.filter == nil {
 		return to(value)
 	}
 	var input any
-	if err := newNumberDecoder(value).Decode(&input); err != nil {
+	numbers := json.NewDecoder(bytes.NewReader(value))
+	numbers.UseNumber() // preserves the digits
+	if err := numbers.Decode(&input); err != nil {
 		return fmt.Errorf("--jq: %w", err)
 	}
 	for outputs := p.filter.RunWithContext(ctx, input); ; {
@@ -148,131 +146,46 @@ func (p *printer) emit(value jsonrpc.Raw) error {
 	case "raw":
 		out = append(p.appendRaw(nil, value), '\n')
 	case "ndjson":
-		for element := range elements(value) {
+		if kind(value) != '[' {
+			out = append(appendCompact(out, value, p.palette), '\n')
+		}
+		for element := range value.Elements() {
 			out = append(appendCompact(out, element, p.palette), '\n')
 		}
+	case "yaml":
+		if p.printed {
+			if _, err := io.WriteString(p.w, "---\n"); err != nil {
+				return err
+			}
+		}
+		p.printed = true
+		return writeYAML(p.w, value, p.palette)
 	case "table":
-		out = p.appendTable(nil, value)
+		return p.table(value)
 	default:
-		out = append(appendPretty(nil, value, p.palette), '\n')
+		return writePretty(p.w, value, p.palette)
 	}
 	_, err := p.w.Write(out)
 	return err
 }
 
-// appendRaw writes a string as the text it means, and anything else as it came.
+// appendRaw appends a string as its text, and other values unchanged. On a terminal, hidden
+// characters are escaped and no line can pass for one of ours.
 func (p *printer) appendRaw(dst []byte, value jsonrpc.Raw) []byte {
 	if len(value) > 0 && value[0] == '"' {
 		if text, err := jsontext.AppendUnquote(nil, value); err == nil {
-			value = text
+			return (&quoter{person: p.terminal}).append(dst, string(text))
 		}
 	}
 	if p.terminal {
-		return appendHarmless(dst, value)
+		return appendVisible(dst, value)
 	}
 	return append(dst, value...)
 }
 
-// appendHarmless writes text for a terminal: lines and tabs stay, what could steer the terminal does not.
-func appendHarmless(dst, text []byte) []byte {
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		if hidden(r) && r != '\n' && r != '\t' {
-			dst = fmt.Appendf(dst, `\u%04x`, r)
-		} else {
-			dst = append(dst, text[:size]...)
-		}
-		text = text[size:]
-	}
-	return dst
-}
-
-// maxCell is what one cell of a table shows, in bytes.
-const maxCell = 80
-
-// appendTable writes a list of objects as rows under their member names, an object as names and values, a list of
-// other things as one row each, and anything else as it is.
-func (p *printer) appendTable(dst []byte, value jsonrpc.Raw) []byte {
-	var buf bytes.Buffer
-	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
-	switch kind(value) {
-	case '{':
-		for name, member := range members(value) {
-			fmt.Fprintf(w, "%s\t%s\n", p.cell(name), p.cell(member))
-		}
-	case '[':
-		p.rows(w, value)
-	default:
-		return append(p.appendRaw(dst, value), '\n')
-	}
-	_ = w.Flush() // into memory
-	return append(dst, trimLines(buf.Bytes())...)
-}
-
-// trimLines takes away the blanks that pad the last column.
-func trimLines(text []byte) []byte {
-	var out []byte
-	for line := range bytes.Lines(text) {
-		out = append(append(out, bytes.TrimRight(line, " \n")...), '\n')
-	}
-	return out
-}
-
-func (p *printer) rows(w io.Writer, list jsonrpc.Raw) {
-	var columns []string
-	seen := make(map[string]bool)
-	for row := range elements(list) {
-		if kind(row) != '{' {
-			continue
-		}
-		for name := range members(row) {
-			if !seen[string(name)] {
-				seen[string(name)] = true
-				columns = append(columns, string(name))
-			}
-		}
-	}
-	if columns != nil {
-		for i, name := range columns {
-			fmt.Fprintf(w, "%s%s", tab(i), strings.ToUpper(p.cell(jsonrpc.Raw(name))))
-		}
-		fmt.Fprintln(w)
-	}
-	for row := range elements(list) {
-		if kind(row) != '{' {
-			fmt.Fprintln(w, p.cell(row))
-			continue
-		}
-		cells := make(map[string]string)
-		for name, member := range members(row) {
-			cells[string(name)] = p.cell(member)
-		}
-		for i, name := range columns {
-			fmt.Fprintf(w, "%s%s", tab(i), cells[name])
-		}
-		fmt.Fprintln(w)
-	}
-}
-
-func tab(column int) string {
-	if column == 0 {
-		return ""
-	}
-	return "\t"
-}
-
-// cell is a value on one line, not too long.
-func (p *printer) cell(value jsonrpc.Raw) string {
-	if kind(value) != '"' {
-		return cut(string(appendCompact(nil, value, palette{})), maxCell)
-	}
-	text, err := jsontext.AppendUnquote(nil, value)
-	if err != nil {
-		text = value
-	}
-	one := strings.NewReplacer("\n", " ", "\t", " ").Replace(string(text))
-	return cut(string(appendHarmless(nil, []byte(one))), maxCell)
-}
+// appendHarmless appends text for a terminal: it retains line ends and tabs and escapes control
+// sequences.
+func appendHarmless(dst, text []byte) []byte { return harmless.AppendText(dst, text) }
 
 func kind(value jsonrpc.Raw) byte {
 	if len(value) == 0 {

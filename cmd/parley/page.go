@@ -22,28 +22,28 @@ var pageStyle []byte
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// A page shows the demo's addresses and methods to a browser. It is an http.Handler.
+// A page serves the demo's addresses and methods as HTML. It is an http.Handler.
 type page struct {
 	service *demo.Service
-	prefix  string // what stands before "call" in a line to paste
+	prefix  string // the words before "call" in a command to paste
 	targets []parley.Target
-	locked  bool // callers must show a token
+	locked  bool // callers must present a token
 
-	// From where on targets speak one protocol alone: MCP, ACP, A2A.
+	// Indexes of the first targets that serve a single protocol: MCP, ACP, A2A.
 	firstMCP, firstACP, firstA2A int
 
-	agents *demoAgents // nil: there are none
+	agents *demoAgents // nil if the demo has no agents
 }
 
-// An address is one place where the demo is, and how to call it there.
+// An address is one address of the demo and how to call it.
 type address struct {
-	Kind string // of carrier, for people
-	Call string // a line to paste
-	base string // the line without method and params
+	Kind string // transport, for people
+	Call string // a command to paste
+	base string // the command without method and params
 }
 
-// addresses lists where the demo is. HTTP brings WebSocket along, on the same path. tokenFile is named where a token
-// must be shown.
+// addresses returns the demo's addresses. HTTP addresses also serve WebSocket on the same path. The
+// commands name tokenFile if a token is required.
 func (p *page) addresses(tokenFile string) []address {
 	var list []address
 	add := func(kind, target, call string) {
@@ -66,7 +66,7 @@ func (p *page) addresses(tokenFile string) []address {
 			add("TLS", text, "countdown 3 200 --stream")
 		case "unix":
 			add("Unix socket", text, "sum 1 2 4 --trace")
-		case "stdio": // whoever started us has the other end
+		case "stdio": // the parent process has the other end
 		default:
 			add(t.Scheme, text, "subtract 42 23")
 		}
@@ -74,11 +74,12 @@ func (p *page) addresses(tokenFile string) []address {
 	return list
 }
 
-// toolAddresses lists where the demo speaks MCP, with a verb of its own for each, so that there is something to discover.
+// toolAddresses returns the addresses of MCP, each with a different command, so that readers
+// discover more commands.
 func (p *page) toolAddresses(tokenFile string) []address {
 	var list []address
-	add := func(kind, verb, target, rest string) {
-		call := p.prefix + " mcp " + verb + " " + shellWord(target)
+	add := func(kind, command, target, rest string) {
+		call := p.prefix + " mcp " + command + " " + shellWord(target)
 		if p.locked && !strings.HasPrefix(target, "unix:") {
 			call += " --token-file " + shellWord(tokenFile)
 		}
@@ -105,7 +106,7 @@ func (p *page) toolAddresses(tokenFile string) []address {
 	return list
 }
 
-// anyFile stands on the page for the file with the token: everybody may read the page.
+// anyFile replaces the name of the token file on the page, because everybody can read the page.
 const anyFile = "FILE"
 
 // A shownMethod is one method on the page.
@@ -114,7 +115,7 @@ type shownMethod struct {
 	Calls                    []shownCall
 }
 
-// A shownCall is a line to paste and what it prints.
+// A shownCall is a command to paste and its output.
 type shownCall struct{ Command, Result string }
 
 func (p *page) methods() ([]shownMethod, error) {
@@ -130,7 +131,7 @@ func (p *page) methods() ([]shownMethod, error) {
 		if len(addresses) > 0 {
 			base = addresses[0].base
 		}
-		if m.Name == "ask" { // over POST there is no way back
+		if m.Name == "ask" { // POST cannot carry requests of the server
 			for _, a := range addresses {
 				if a.Kind != "HTTP" && a.Kind != "HTTPS" {
 					base = a.base
@@ -144,7 +145,8 @@ func (p *page) methods() ([]shownMethod, error) {
 	return list, nil
 }
 
-// calls makes lines to paste of the examples. A method without examples is called without params, or shown by name.
+// calls returns commands for the examples of a method. A method without examples is called without
+// params, or shown by name.
 func calls(base string, m *openrpc.Method) []shownCall {
 	special := map[string][]shownCall{
 		"fail":         {{Command: `fail code:=-32050 message="no luck"`}},
@@ -179,7 +181,8 @@ func calls(base string, m *openrpc.Method) []shownCall {
 	return list
 }
 
-// paramWord writes a value as a word of the command line: a string without quotes where that means the same.
+// paramWord formats a value as a word of the command line: a string without quotes if that means
+// the same.
 func paramWord(value jsonrpc.Raw) string {
 	var text string
 	if value.Decode(&text) == nil {
@@ -190,7 +193,7 @@ func paramWord(value jsonrpc.Raw) string {
 	return string(value)
 }
 
-// signature writes a method as its name and parameters: subtract(minuend, subtrahend).
+// signature formats a method as its name and parameters: subtract(minuend, subtrahend).
 func signature(m *openrpc.Method) string {
 	var b strings.Builder
 	b.WriteString(m.Name + "(")
@@ -209,7 +212,7 @@ func signature(m *openrpc.Method) string {
 	return b.String() + ")"
 }
 
-// shellWord quotes a word for a shell, where it must be.
+// shellWord quotes a word for a shell if necessary.
 func shellWord(word string) string {
 	plain := strings.IndexFunc(word, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
@@ -221,6 +224,7 @@ func shellWord(word string) string {
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	guard.EndAfterChunked(w, r)
 	switch {
 	case r.URL.Path != "/" && r.URL.Path != "/style.css":
 		http.NotFound(w, r)
@@ -236,7 +240,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *page) serveIndex(w http.ResponseWriter) {
 	methods, err := p.methods()
 	if err != nil {
-		http.Error(w, "the methods cannot be described", http.StatusInternalServerError)
+		http.Error(w, "cannot describe the methods", http.StatusInternalServerError)
 		return
 	}
 	curl, auth := "", ""
@@ -254,7 +258,7 @@ func (p *page) serveIndex(w http.ResponseWriter) {
 		"Addresses": p.addresses(anyFile), "Tools": p.toolAddresses(anyFile), "Agents": p.agents.addresses(p, anyFile), "Methods": methods, "Curl": curl, "Version": "parley " + thisBuild().Version,
 	})
 	if err != nil {
-		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
+		http.Error(w, "cannot render the page", http.StatusInternalServerError)
 		return
 	}
 	p.send(w, "text/html; charset=utf-8", b.Bytes())
@@ -264,5 +268,5 @@ func (p *page) send(w http.ResponseWriter, kind string, body []byte) {
 	guard.Secure(w.Header())
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body) // the reader may be gone
+	_, _ = w.Write(body) // the client may be gone
 }

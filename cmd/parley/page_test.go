@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/internal/demo"
 )
 
-// TestPage: what a browser gets, and that nothing in it runs or comes from elsewhere.
+// TestPage checks the page that a browser gets, and that nothing in it executes or is loaded from
+// elsewhere.
 func TestPage(t *testing.T) {
 	p := &page{service: demo.New("test"), prefix: "parley", firstMCP: 3}
 	for _, text := range []string{"http://127.0.0.1:3000/rpc", "tcp://127.0.0.1:3001", "unix:/run/a b.sock", "unix:/run/mcp.sock"} {
@@ -68,7 +71,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageShowsWhatRuns: each line to paste on the page does what the page says of it.
+// TestPageShowsWhatRuns checks that each command on the page prints the output shown there.
 func TestPageShowsWhatRuns(t *testing.T) {
 	p := &page{service: demo.New("test"), prefix: "parley", firstMCP: 1, targets: []parley.Target{serveDemo(t, "ws://127.0.0.1:0")}}
 	methods, err := p.methods()
@@ -98,14 +101,15 @@ func TestPageShowsWhatRuns(t *testing.T) {
 	}
 }
 
-// TestHelpOpensWithWhatRuns: the examples of --help run as they stand, but for the ports, which are not free everywhere.
+// TestHelpOpensWithWhatRuns checks that the examples of --help work unchanged, except for the
+// ports, which may be in use.
 func TestHelpOpensWithWhatRuns(t *testing.T) {
 	web, stream := serveDemo(t, "http://127.0.0.1:0"), serveDemo(t, "tcp://127.0.0.1:0")
 	real := strings.NewReplacer("127.0.0.1:3000", web.Address, "127.0.0.1:3001", stream.Address)
-	opening, _, _ := strings.Cut(rootHelp, "parley speaks")
+	opening, _, _ := strings.Cut(rootHelp, "Targets:")
 	ran := 0
 	for line := range strings.Lines(opening) {
-		command, ok := strings.CutPrefix(strings.TrimSpace(line), "parley ")
+		command, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "  parley ")
 		if !ok {
 			continue
 		}
@@ -121,7 +125,42 @@ func TestHelpOpensWithWhatRuns(t *testing.T) {
 	}
 }
 
-// shellWords splits a line of ours as a shell does: blanks, and quotes of both kinds without escapes.
+// TestHelpWidth checks that no line of a help text is wider than a terminal of 100 columns.
+func TestHelpWidth(t *testing.T) {
+	commands := 0
+	var walk func(words []string)
+	walk = func(words []string) {
+		var stdout, stderr bytes.Buffer
+		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }}
+		if code := a.main(t.Context(), append(words, "--help")); code != 0 || stdout.Len() == 0 {
+			t.Fatalf("%q: exit code %d, %s", words, code, &stderr)
+		}
+		commands++
+		below := false
+		for line := range strings.Lines(stdout.String()) {
+			line = strings.TrimSuffix(line, "\n")
+			if n := utf8.RuneCountInString(line); n > helpWidth {
+				t.Errorf("%q: %d columns: %s", words, n, line)
+			}
+			name, _, _ := strings.Cut(strings.TrimPrefix(line, "  "), " ")
+			switch {
+			case line == "Commands:":
+				below = true
+			case !strings.HasPrefix(line, "  "):
+				below = false
+			case below && name != "help" && name != "completion": // cobra describes the shells
+				walk(append(slices.Clone(words), name))
+			}
+		}
+	}
+	walk(nil)
+	if commands < 40 {
+		t.Errorf("only %d commands were tried", commands)
+	}
+}
+
+// shellWords splits a command of ours like a shell: at blanks, with both kinds of quotes, without
+// escapes.
 func shellWords(line string) (words []string) {
 	var word strings.Builder
 	quote, inside := rune(0), false

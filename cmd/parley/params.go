@@ -8,18 +8,20 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxInput bounds a file that is read for a param or a frame, in bytes.
+// maxInput is the maximum size of a file that is read for a param or a frame, in bytes.
 const maxInput = 256 << 20
 
 // named matches the words name=text, name:=json, name=@file and name:=@file.
 var named = regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_.-]*)(:?=)(@?)(.*)$`)
 
-// parseParams makes params of the words behind the method. No words make no params. A word that is JSON is a
-// value by position; else name=… is a value by name; else it is a string by position. The two kinds do not mix.
+// parseParams builds params from the words after the method. Without words there are no params. A
+// word that is JSON is a positional value; otherwise name=… is a named value; anything else is a
+// positional string. The two kinds cannot be mixed.
 func (a *app) parseParams(words []string) (jsonrpc.Raw, error) {
 	var values, members []byte
 	seen := make(map[string]bool)
@@ -39,7 +41,7 @@ func (a *app) parseParams(words []string) (jsonrpc.Raw, error) {
 		}
 		name := parts[1]
 		if seen[name] {
-			return nil, usagef("parameter %s is given twice", name)
+			return nil, usagef("duplicate parameter %s", name)
 		}
 		seen[name] = true
 		value, err := a.namedValue(parts[2] == ":=", parts[3] == "@", parts[4])
@@ -54,7 +56,7 @@ func (a *app) parseParams(words []string) (jsonrpc.Raw, error) {
 	}
 	switch {
 	case values != nil && members != nil:
-		return nil, usagef("parameters are either all by position or all by name: write %s as JSON, such as \"a=b\" in double quotes, to make a string of a word with =", firstNamed(words))
+		return nil, usagef("positional and named parameters cannot be mixed; to send %s as a string, write it as JSON in double quotes, such as '\"a=b\"'", firstNamed(words))
 	case values != nil:
 		return jsonrpc.Raw("[" + string(values) + "]"), nil
 	case members != nil:
@@ -63,7 +65,7 @@ func (a *app) parseParams(words []string) (jsonrpc.Raw, error) {
 	return nil, nil
 }
 
-// namedValue is the value behind name= or name:=.
+// namedValue returns the value after name= or name:=.
 func (a *app) namedValue(isJSON, isFile bool, text string) (jsonrpc.Raw, error) {
 	if isFile {
 		content, err := a.readInput(text)
@@ -77,7 +79,7 @@ func (a *app) namedValue(isJSON, isFile bool, text string) (jsonrpc.Raw, error) 
 	}
 	value, err := jsonrpc.ParseRaw([]byte(text))
 	if err != nil {
-		return nil, fmt.Errorf("%q is no JSON: %w", cut(text, 60), err)
+		return nil, fmt.Errorf("%q is not JSON: %w", cut(text, 60), err)
 	}
 	return value, nil
 }
@@ -91,7 +93,7 @@ func firstNamed(words []string) string {
 	return "it"
 }
 
-// readData reads what -d takes: JSON text, @file, or - for stdin.
+// readData reads the argument of -d: JSON text, @file, or - for stdin.
 func (a *app) readData(arg string) ([]byte, error) {
 	switch {
 	case arg == "-":
@@ -118,15 +120,16 @@ func (a *app) readInput(name string) ([]byte, error) {
 		return nil, usagef("%v", err)
 	}
 	if len(content) > maxInput {
-		return nil, usagef("%s is longer than %d MiB", name, maxInput>>20)
+		return nil, usagef("%s is larger than %d MiB", name, maxInput>>20)
 	}
 	return content, nil
 }
 
-// quote makes a JSON string of text, which must be UTF-8: a letter that was replaced in silence would be a lie.
+// quote returns text as a JSON string. It requires valid UTF-8, so that no character is replaced
+// silently.
 func quote(text string) (jsonrpc.Raw, error) {
 	if !utf8.ValidString(text) {
-		return nil, usagef("it is no UTF-8 text")
+		return nil, usagef("not valid UTF-8")
 	}
 	return jsontext.AppendQuote(nil, text)
 }
@@ -138,13 +141,5 @@ func appendComma(list, value []byte) []byte {
 	return append(list, value...)
 }
 
-// cut shortens text for a message to people, to at most n bytes and whole letters.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
-}
+// cut shortens text for display to at most n bytes of whole characters.
+func cut(text string, n int) string { return harmless.Shorten(text, n) }

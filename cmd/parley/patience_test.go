@@ -12,7 +12,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// TestPatience: silence ends a call, news renew its time, and nothing runs out while a person is asked.
+// TestPatience checks that silence ends a call, that messages restart the time, and that the time
+// stops while the user is asked.
 func TestPatience(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -85,7 +86,8 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// TestScreen: lines stand above the bar, and while somebody types there is none.
+// TestScreen checks that lines are written above the bar, and that no bar is drawn while the user
+// types.
 func TestScreen(t *testing.T) {
 	var out bytes.Buffer
 	s := &screen{w: &out, bar: true}
@@ -102,7 +104,7 @@ func TestScreen(t *testing.T) {
 	}
 	out.Reset()
 	s.ask()
-	s.clear() // the call is over before the answer
+	s.clear() // the call ends before the answer
 	if out.String() != "\n" {
 		t.Errorf("got %q", out.String())
 	}

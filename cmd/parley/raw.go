@@ -6,25 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// runRaw sends a frame as it is and prints what comes back as it is, one payload per line. It ends with the first answer,
-// and at once when the frame asks for none. With --stream it goes on until the server hangs up, time is up or Ctrl-C.
+// runRaw sends a frame unchanged and prints the received payloads, one per line: unchanged into a
+// pipe or a file, and with hidden characters escaped on a terminal. It ends after the first
+// response, or at once if the frame requests none. With --stream it continues until the server
+// closes the connection, the time is up or Ctrl-C is pressed.
 func (c *call) runRaw(ctx context.Context, dialer *parley.Dialer, words []string) error {
 	if c.notify || c.batch != "" || c.id != "" {
-		return usagef("--raw sends the frame as it is; -n, --batch and --id would change it")
+		return usagef("--raw sends the frame unchanged; remove -n, --batch and --id")
 	}
 	word := c.data
 	switch {
 	case c.data != "" && len(words) > 0:
-		return usagef("-d holds the frame already; the word %q is one too many", cut(words[0], 60))
+		return usagef("-d already has the frame; remove the argument %q", cut(words[0], 60))
 	case c.data == "" && len(words) == 1:
 		word = words[0]
 	case c.data == "":
-		return usagef("--raw wants the frame as one word, or as -d FRAME|@file|-")
+		return usagef("--raw requires the frame as one argument, or as -d FRAME|@file|-")
 	}
 	frame, err := c.app.readData(word)
 	if err != nil {
@@ -42,14 +45,15 @@ func (c *call) runRaw(ctx context.Context, dialer *parley.Dialer, words []string
 	return c.rawFrame(ctx, dialer, frame)
 }
 
-// rawFrame is runRaw on a carrier on which both sides speak.
-func (c *call) rawFrame(ctx context.Context, dialer *parley.Dialer, frame []byte) error {
+// rawFrame implements runRaw for bidirectional transports.
+func (c *call) rawFrame(ctx context.Context, dialer *parley.Dialer, frame []byte) (err error) {
 	transport, err := dialer.Open(ctx, c.target)
 	if err != nil {
-		return &dialError{c.target, err}
+		return c.dialFailed(ctx, err)
 	}
-	defer transport.Close()
-	stop := context.AfterFunc(ctx, func() { _ = transport.Close() }) // unblocks Read; the error is ctx's
+	defer func() { hangUp(err, transport.Close) }()
+	// Unblocks Read; ctx holds the error.
+	stop := context.AfterFunc(ctx, func() { _ = transport.Close() })
 	defer stop()
 
 	frame = bytes.TrimRight(frame, "\r\n")
@@ -66,7 +70,7 @@ func (c *call) rawFrame(ctx context.Context, dialer *parley.Dialer, frame []byte
 		if err != nil {
 			return c.rawEnd(ctx, err)
 		}
-		if _, err := fmt.Fprintf(c.app.stdout, "%s\n", payload); err != nil {
+		if err := c.printer.peerRaw(payload); err != nil {
 			return err
 		}
 		if answers, failed := inspect(payload); answers && !c.stream {
@@ -78,24 +82,25 @@ func (c *call) rawFrame(ctx context.Context, dialer *parley.Dialer, frame []byte
 	}
 }
 
-// rawEnd tells why reading ended.
+// rawEnd returns the reason why reading ended.
 func (c *call) rawEnd(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil && c.stream && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil // it was to go on until then
+		return nil // the stream was meant to last until then
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s (--timeout): %w", c.reach.timeout, ctx.Err())
+		return fmt.Errorf("no response within %s (--timeout): %w", c.reach.timeout, ctx.Err())
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, io.EOF) && c.stream:
 		return nil
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("the server hung up without an answer: %w", err)
+		return fmt.Errorf("the server closed the connection without a response: %w", err)
 	}
 	return err
 }
 
-// wantsAnswer reports whether a server should answer the frame: it holds a request with an id, or something wrong.
+// wantsAnswer reports whether a server should respond to the frame: it contains a request with an
+// id, or something invalid.
 func wantsAnswer(frame []byte) bool {
 	wants := false
 	bad := jsonrpc.Scan(frame, func(m *jsonrpc.Message) {
@@ -104,7 +109,8 @@ func wantsAnswer(frame []byte) bool {
 	return wants || bad != nil
 }
 
-// inspect reports whether the payload answers something, and whether one of the answers is an error.
+// inspect reports whether the payload contains a response, and whether one of its responses is an
+// error.
 func inspect(payload []byte) (answers, failed bool) {
 	bad := jsonrpc.Scan(payload, func(m *jsonrpc.Message) {
 		answers = answers || !m.Request
@@ -113,35 +119,36 @@ func inspect(payload []byte) (answers, failed bool) {
 	return answers || bad != nil, failed
 }
 
-// A poster is a client that sends payloads as they are, as the one over HTTP does.
+// A poster is a client that sends payloads unchanged, as the HTTP client does.
 type poster interface {
 	Send(ctx context.Context, payload []byte, each func(payload []byte) error) error
 }
 
-// rawPost is runRaw over HTTP: the answer is the body, or each event of a stream.
+// rawPost implements runRaw for HTTP: the response is the body, or each event of a stream.
 func (c *call) rawPost(ctx context.Context, dialer *parley.Dialer, frame []byte) error {
 	client, err := dialer.Dial(ctx, c.target)
 	if err != nil {
-		return &dialError{c.target, err}
+		return c.dialFailed(ctx, err)
 	}
 	defer client.Close()
 	over, ok := client.Caller.(poster)
 	if !ok {
-		return usagef("--raw does not go over %s", c.target.Scheme)
+		return usagef("--raw does not support %s", c.target.Scheme)
 	}
 	failed := false
 	err = over.Send(ctx, frame, func(payload []byte) error {
 		if _, bad := inspect(payload); bad {
 			failed = true
 		}
-		_, err := fmt.Fprintf(c.app.stdout, "%s\n", bytes.TrimRight(payload, "\r\n"))
-		return err
+		return c.printer.peerRaw(bytes.TrimRight(payload, "\r\n"))
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return c.rawEnd(ctx, err)
+	case err != nil && failed && status(err) >= http.StatusBadRequest:
+		return &silentError{exitRPC} // the response is printed; servers of MCP send it with such a status
 	case err != nil:
-		return err
+		return c.finder().explain(ctx, err)
 	case failed:
 		return &silentError{exitRPC}
 	}

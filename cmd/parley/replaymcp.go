@@ -10,45 +10,48 @@ import (
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/bridge"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
-// A webReplay asks an MCP server over Streamable HTTP as a recorded client did. The sessions are the new server's: each recorded one is
-// begun by its own initialize, and the id that the server gives stands in place of the recorded one. It is a jsonrpc.Peer for one
-// caller, who says before each message which of the recorded ones it is.
+// A webReplay sends the requests of a recorded client to an MCP server over Streamable HTTP. The
+// sessions belong to the new server: each recorded session starts with its own initialize, and the
+// ID that the server assigns replaces the recorded one. A webReplay is a jsonrpc.Peer for one
+// caller, which calls before with the recorded message that it sends next.
 type webReplay struct {
 	log    *capture.Log
 	open   func(s *webSession) *streamable.Client
-	fields map[int64]http.Header // of recorded requests, by exchange
-	names  *mcp.Client           // never opened: it knows which headers a message of the modern era has
+	fields map[int64]http.Header // headers of recorded requests, by exchange
+	// Never connected: it only computes the headers of modern-era messages
+	names *mcp.Client
 
-	mu   sync.Mutex // guards what is below
+	mu   sync.Mutex // guards the fields below
 	row  capture.Row
 	all  []*webSession
 	each map[webKey]*webSession
 }
 
-// A webKey names a recorded conversation.
+// A webKey identifies a recorded conversation.
 type webKey struct {
 	conn    int64
 	session string
 }
 
-// A webSession is a conversation with the new server.
+// A webSession is a session with the new server.
 type webSession struct {
 	r      *webReplay
 	client *streamable.Client
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	version mcp.Version
 }
 
-// listenTime is how long the stream of a session may take to open before the replay goes on.
+// listenTime is how long the replay waits for a session's stream to open before it continues.
 const listenTime = 500 * time.Millisecond
 
-// isMCP reports whether a recording holds a conversation of MCP.
+// isMCP reports whether a recording contains MCP messages.
 func isMCP(log *capture.Log) bool {
 	for _, r := range log.Rows(capture.Ref{}, 0) {
 		if mcp.ParseVersion(r.Version) != 0 {
@@ -85,16 +88,16 @@ func newWebReplay(log *capture.Log, target parley.Target, d *parley.Dialer, back
 	return r
 }
 
-// before tells which of the recorded messages comes next.
+// before sets the recorded message that is sent next.
 func (r *webReplay) before(ref capture.Ref) {
-	row, _ := r.log.Row(ref) // it is in the log that it was taken from
+	row, _ := r.log.Row(ref) // ref comes from this log
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.row = row
 }
 
-// session is the conversation that the next message belongs to. A message of none that was begun goes to the newest, so that a recording
-// which names no sessions has one after the other.
+// session returns the session of the next message. A message whose session was not begun uses the
+// newest session, so that a recording without session IDs replays its sessions one after another.
 func (r *webReplay) session(begin bool) *webSession {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +115,8 @@ func (r *webReplay) session(begin bool) *webSession {
 	return s
 }
 
-// recorded are the headers of the protocol that the message had then, but for those that are the new server's matter.
+// recorded returns the protocol headers of the recorded message, except those that the new server
+// determines.
 func (r *webReplay) recorded() http.Header {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,36 +131,18 @@ func (r *webReplay) recorded() http.Header {
 	return h
 }
 
-// manner tells how a message is carried: one of the modern era says all there is to know, any other belongs to the session.
 func (s *webSession) manner(req *jsonrpc.Request) streamable.Manner {
-	m := streamable.Manner{Header: s.r.recorded()}
-	modern := req.Method == mcp.MethodDiscover
-	for _, f := range s.r.names.Headers(req.Method, req.Params) {
-		m.Header.Set(f.Name, f.Value)
-		modern = true // what has no revision in its body has no such headers
-	}
-	switch {
-	case modern:
-	case req.Method == mcp.MethodInitialize:
-		m.Bond = streamable.Opening
-	default:
-		m.Bond = streamable.Within
-		for name, values := range s.streamHeader() {
-			m.Header[name] = values
-		}
-	}
-	return m
+	return bridge.Manner(s.r.names, req, s.r.recorded(), s.negotiated())
 }
 
-// streamHeader is what requests of the session have: the revision that was agreed on now.
-func (s *webSession) streamHeader() http.Header {
+// streamHeader returns the headers of the session's requests.
+func (s *webSession) streamHeader() http.Header { return bridge.StreamHeader(s.negotiated()) }
+
+// negotiated returns the protocol version of the session, or 0.
+func (s *webSession) negotiated() mcp.Version {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := make(http.Header)
-	if s.version.HasVersionHeader() {
-		h.Set(mcp.HeaderProtocolVersion, s.version.String())
-	}
-	return h
+	return s.version
 }
 
 // Call implements jsonrpc.Peer.
@@ -166,11 +152,15 @@ func (r *webReplay) Call(ctx context.Context, method string, params, result any)
 	if err := s.client.Call(ctx, method, params, &raw); err != nil {
 		return err
 	}
-	if method == mcp.MethodInitialize {
+	switch method {
+	case mcp.MethodToolsList:
+		r.names.LearnTools(raw) // for headers of calls that were recorded without HTTP
+	case mcp.MethodInitialize:
 		var said struct {
 			Version string `json:"protocolVersion"`
 		}
-		_ = raw.Decode(&said) // what cannot be read is no revision; the comparison tells
+		// An unreadable result has no protocol version; the comparison reports it.
+		_ = raw.Decode(&said)
 		s.mu.Lock()
 		s.version = mcp.ParseVersion(said.Version)
 		s.mu.Unlock()
@@ -183,7 +173,8 @@ func (r *webReplay) Stream(ctx context.Context, method string, params, result an
 	return r.session(false).client.Stream(ctx, method, params, result, on)
 }
 
-// Notify implements jsonrpc.Peer. Behind the handshake the stream of the session is opened, on which the server asks.
+// Notify implements jsonrpc.Peer. After the handshake it opens the stream of the session, on which
+// the server sends requests.
 func (r *webReplay) Notify(ctx context.Context, method string, params any) error {
 	s := r.session(false)
 	err := s.client.Notify(ctx, method, params)
@@ -195,7 +186,7 @@ func (r *webReplay) Notify(ctx context.Context, method string, params any) error
 	return err
 }
 
-// Close ends all sessions.
+// Close closes all sessions.
 func (r *webReplay) Close() error {
 	r.mu.Lock()
 	all := r.all

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,20 +20,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const runHelp = `Let a team of agents do what a plan says.
+const runHelp = `Run a plan with a team of agents.
 
   parley run examples/plans/quorum.yaml question="What is the capital of France?"
   parley run --check examples/plans/review.yaml
   parley run list
 
-A plan says who does what, what runs at the same time and when that is done; docs/plans.md describes it. It is given input as
-a method is its params: name=text, name:=json, name=@file, name:=@file. On a terminal the run is shown as it goes, and what
-it asks is asked there; elsewhere --answer says it, or the question is declined. Ctrl-C cancels what runs, at the agents, and
-the report is printed all the same.
+A plan lists the steps, the agents that do them, and what runs concurrently; see docs/plans.md. Its
+input has the form of named params: name=text, name:=json, name=@file, name:=@file. A terminal shows
+the progress and asks the questions of the run. Without a terminal, --answer answers and --decline
+declines them; otherwise the step fails. Ctrl-C cancels the running steps at the agents, and the
+report is still printed.
 
-What a run does is kept in $XDG_STATE_HOME/parley, or where --state says, and read again by run list and run show.`
+Runs are stored in $XDG_STATE_HOME/parley/runs, or in DIR/runs with --state DIR. The commands run
+list, run show and run watch read them, also while they run.`
 
-// A planRun is one run of the verb run: its flags, and what they come to.
+// A planRun is one execution of the run command: its flags and the values derived from them.
 type planRun struct {
 	app    *app
 	output outputFlags
@@ -46,23 +47,26 @@ type planRun struct {
 	data    string
 	state   string
 	answers []string
+
+	tokens, tokenFiles []string
+
 	decline bool
 
 	printer *printer
 	log     *reporter
 	given   []givenAnswer
 	id      string
-	tree    *tree // nil: nobody looks
+	tree    *tree // nil if no tree is shown
 }
 
-// The forms of a report. Text is what came of the run, and the standard on a terminal.
+// The formats of a report. Text prints the result of the run, and is the default on a terminal.
 var runForms = []string{"json", "ndjson", formText}
 
 func (a *app) runCommand() *cobra.Command {
 	r := &planRun{app: a}
 	cmd := &cobra.Command{
 		Use:   "run PLAN [NAME=VALUE…]",
-		Short: "let a team of agents do what a plan says",
+		Short: "run a plan with a team of agents",
 		Long:  runHelp,
 		Args:  cobra.ArbitraryArgs,
 		RunE:  func(cmd *cobra.Command, words []string) error { return r.run(cmd.Context(), words) },
@@ -74,26 +78,28 @@ func (a *app) runCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&r.check, "check", false, "say what is wrong with the plan, with line and column, and start nothing")
+	f.BoolVar(&r.check, "check", false, "report errors of the plan, with line and column, and start nothing")
 	f.BoolVar(&r.schema, "schema", false, "print the JSON Schema of plans, for editors")
-	f.StringVar(&r.teams, "team", "", "`FILE` with a team: of its own, whose members join the plan's, or replace those of the same name")
+	f.StringVar(&r.teams, "team", "", "`FILE` with a team:, whose members are added to the plan's and replace those of the same name")
 	f.StringVarP(&r.data, "data", "d", "", "input as one `JSON` object, @file or - for stdin")
-	f.StringArrayVar(&r.answers, "answer", nil, "answer what a step, a member or a form's field asks: `KEY=VALUE` or KEY:=JSON; repeatable")
+	configFlag(cmd, &r.reach.config)
+	f.StringArrayVar(&r.answers, "answer", nil, "answer to a question of a step, a member or a form field: `KEY=VALUE` or KEY:=JSON; repeatable")
 	f.BoolVar(&r.decline, "decline", false, "decline all questions")
 	stateFlag(cmd, &r.state)
 	f.StringArrayVarP(&r.reach.header, "header", "H", nil, "send the header `'NAME: VALUE'` to all members with an address (HTTP and WebSocket; repeatable)")
-	f.StringVar(&r.reach.token, "token", "", "bearer `TOKEN` for all members with an address; --token-file keeps it out of the process list")
-	f.StringVar(&r.reach.tokenFile, "token-file", "", "`FILE` with the bearer token")
+	f.StringArrayVar(&r.tokens, "token", nil, "bearer token for one member, `MEMBER=TOKEN`, or TOKEN if the team has one address; repeatable; --token-file, or token: in the plan, keeps it out of the process list")
+	f.StringArrayVar(&r.tokenFiles, "token-file", nil, "file with the bearer token, `MEMBER=FILE` or FILE; repeatable")
 	f.StringVar(&r.reach.tlsCA, "tls-ca", "", "`FILE` of certificates to trust instead of the system's")
 	r.output.registerWith(cmd, "", runForms)
-	f.Lookup("output").Usage = "`FORM` of the report: json, the standard, ndjson (what happens, as it happens), or text (what came of it), the standard on a terminal"
-	cmd.AddCommand(a.runListCommand(), a.runShowCommand(), a.runRepairCommand())
+	f.Lookup("output").Usage = "output `FORMAT`: json (default), ndjson (live events), or text (default on a terminal)"
+	cmd.AddCommand(a.runListCommand(), a.runShowCommand(), a.runWatchCommand(), a.runDeleteCommand(), a.runRepairCommand())
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
 		if cmd.HasParent() && cmd.Name() != "run" {
 			return a.usage(cmd)
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "Verbs:\n  %-11s %s\n  %-11s %s\n  %-11s %s\n\nUsage: %s\n\n%s", "list", "the runs that are kept", "show", "one of them",
-			"repair", "save what is sound of a folder that is corrupt", cmd.UseLine(), cmd.LocalFlags().FlagUsages())
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "Commands:\n  %-11s %s\n  %-11s %s\n  %-11s %s\n  %-11s %s\n  %-11s %s\n\nUsage: %s\n\n%s", "list", "list the stored runs", "show", "show a run",
+			"watch", "watch a run live", "delete", "delete ended runs",
+			"repair", "recover the intact data of a corrupt folder", cmd.UseLine(), a.flagUsages(cmd))
 		return err
 	})
 	return cmd
@@ -103,7 +109,7 @@ func stateFlag(cmd *cobra.Command, state *string) {
 	cmd.Flags().StringVar(state, "state", "", "`DIR` where runs are kept, or none; $XDG_STATE_HOME/parley if absent")
 }
 
-// inputNames offers what a plan takes.
+// inputNames completes the inputs of a plan.
 func inputNames(file, typed string) (names []cobra.Completion) {
 	plan, err := orchestrator.ReadPlan(file)
 	if err != nil {
@@ -120,14 +126,14 @@ func inputNames(file, typed string) (names []cobra.Completion) {
 func (r *planRun) run(ctx context.Context, words []string) error {
 	switch {
 	case r.app.hasArgv:
-		return usagef("parley run starts the programs of the plan's team; leave out what stands behind --")
+		return usagef("parley run starts the programs of the plan's team itself; remove -- and the words after it")
 	case r.schema && len(words) == 0:
 		_, err := r.app.stdout.Write(orchestrator.Schema)
 		return err
 	case r.schema:
-		return usagef("--schema takes no plan")
+		return usagef("--schema does not take a plan")
 	case len(words) == 0:
-		return usagef("the plan is missing: parley run PLAN [NAME=VALUE…]")
+		return usagef("missing PLAN. Usage: parley run PLAN [NAME=VALUE…]")
 	}
 	if err := r.prepare(); err != nil {
 		return err
@@ -161,7 +167,7 @@ func (r *planRun) run(ctx context.Context, words []string) error {
 	return r.do(ctx, plan, input)
 }
 
-// prepare looks at the flags.
+// prepare checks the flags.
 func (r *planRun) prepare() (err error) {
 	terminal := isTerminal(r.app.stdout)
 	if r.output.format == "" {
@@ -181,14 +187,14 @@ func (r *planRun) prepare() (err error) {
 	return err
 }
 
-// readPlan reads a plan file. What is wrong with it, or that it cannot be read, is a mistake of the command line.
+// readPlan reads a plan file. An unreadable or invalid file is a usage error.
 func (a *app) readPlan(name string) (*orchestrator.Plan, error) {
 	plan, err := orchestrator.ReadPlan(name)
 	if faults, ok := errors.AsType[*orchestrator.PlanError](err); ok {
 		return nil, a.tellFaults(faults)
 	}
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, usagef("the plan %s cannot be read: %v", cut(name, 300), path.Err)
+		return nil, usagef("cannot read the plan %s: %v", cut(name, 300), path.Err)
 	}
 	if err != nil {
 		return nil, usagef("%v", err)
@@ -196,7 +202,7 @@ func (a *app) readPlan(name string) (*orchestrator.Plan, error) {
 	return plan, nil
 }
 
-// join adds the members of --team to those of the plan, and looks whether all who are named are there.
+// join adds the members of --team to those of the plan, and checks that every named member exists.
 func (r *planRun) join(plan *orchestrator.Plan) error {
 	if r.teams != "" {
 		members, err := orchestrator.ReadTeam(r.teams)
@@ -213,7 +219,7 @@ func (r *planRun) join(plan *orchestrator.Plan) error {
 	}
 	names := sortedNames(plan.Team)
 	if len(names) == 0 {
-		names = []string{""} // a team of nobody, not one that is not known yet
+		names = []string{""} // an empty team, as opposed to an unknown one
 	}
 	if faults, ok := errors.AsType[*orchestrator.PlanError](plan.Check(names...)); ok {
 		return r.app.tellFaults(faults)
@@ -221,7 +227,8 @@ func (r *planRun) join(plan *orchestrator.Plan) error {
 	return nil
 }
 
-// tellFaults says what is wrong with a plan: a line each and nothing in front, so that editors find the place.
+// tellFaults prints the errors of a plan, one per line and without a prefix, so that editors can
+// locate them.
 func (a *app) tellFaults(faults *orchestrator.PlanError) error {
 	for line := range strings.SplitSeq(faults.Error(), "\n") {
 		fmt.Fprintln(a.stderr, visible(line, 1000))
@@ -229,12 +236,12 @@ func (a *app) tellFaults(faults *orchestrator.PlanError) error {
 	return &silentError{exitUsage}
 }
 
-// input is what the run is given, by name.
+// input returns the named inputs of the run.
 func (r *planRun) input(words []string) (map[string]any, error) {
 	var raw jsonrpc.Raw
 	switch {
 	case r.data != "" && len(words) > 0:
-		return nil, usagef("-d and %q are two inputs; leave one out", cut(words[0], 60))
+		return nil, usagef("-d and %q cannot be used together", cut(words[0], 60))
 	case r.data != "":
 		text, err := r.app.readData(r.data)
 		if err != nil {
@@ -254,50 +261,56 @@ func (r *planRun) input(words []string) (map[string]any, error) {
 		return nil, nil
 	case '{':
 	default:
-		return nil, usagef("input goes by name: NAME=VALUE")
+		return nil, usagef("input must have names: NAME=VALUE")
 	}
 	input := map[string]any{}
-	for name, value := range members(raw) {
-		input[textOf(name)] = jsonrpc.Raw(bytes.Clone(value)) // members are valid for one step
+	for name, value := range raw.Members() {
+		input[string(name)] = value
 	}
 	return input, nil
 }
 
-// fits says what is wrong with an input before anybody of the team is called.
+// fits checks an input before any team member is called.
 func fits(plan *orchestrator.Plan, input map[string]any) error {
 	var takes []string
 	for _, in := range plan.Input {
 		if _, given := input[in.Name]; !given && in.Required {
-			return usagef("input: %s is missing: %s=…%s", in.Name, in.Name, mark(in.Description != "", " ("+in.Description+")"))
+			return usagef("input: missing %s; add %s=…%s", in.Name, in.Name, mark(in.Description != "", " ("+in.Description+")"))
 		}
 		takes = append(takes, in.Name)
 	}
 	for _, name := range sortedNames(input) {
 		if !slices.Contains(takes, name) {
-			return usagef("input: the plan takes no %q; it takes %s", cut(name, 60), orElse(strings.Join(takes, ", "), "nothing"))
+			return usagef("input: the plan has no input %q; it has %s", cut(name, 60), orElse(strings.Join(takes, ", "), "nothing"))
 		}
 	}
 	return nil
 }
 
-// do has the plan done, and prints what came of it.
+// do runs the plan and prints the result.
 func (r *planRun) do(ctx context.Context, plan *orchestrator.Plan, input map[string]any) error {
-	kept, where, err := r.app.openState(r.state, r.log)
+	r.id = orchestrator.NewID()
+	tokens, err := r.credentials(plan.Team)
+	if err != nil {
+		return err
+	}
+	kept, where, err := r.app.openState(r.state, r.id, r.log)
 	if err != nil {
 		return err
 	}
 	if kept != nil {
-		defer kept.Close()
+		defer func() { r.leave(kept, where) }()
 	}
 	dialer, err := r.app.dialer(r.reach)
 	if err != nil {
 		return err
 	}
-	team, err := orchestrator.Dial(ctx, plan.Team, &orchestrator.DialOptions{Dialer: dialer, Report: r.report, Stderr: r.stderrLine})
+	team, err := orchestrator.Dial(ctx, plan.Team, &orchestrator.DialOptions{Dialer: dialer, Tokens: tokens, Report: r.report, Stderr: r.stderrLine,
+		Secret: func(value string) { r.app.hide(value) }, Named: r.named})
 	if err != nil {
-		return err
+		return r.refused(err)
 	}
-	defer func() { _ = team.Close() }() // what a member says at its end changes nothing any more
+	defer func() { _ = team.Close() }() // errors of members at shutdown do not change the result
 
 	if isTerminal(r.app.stderr) && r.app.getenv("TERM") != "dumb" && r.output.format != "ndjson" {
 		r.tree = newTree(r.app.stderr, plan)
@@ -306,8 +319,7 @@ func (r *planRun) do(ctx context.Context, plan *orchestrator.Plan, input map[str
 		}
 		r.tree.start()
 	}
-	r.id = orchestrator.NewID()
-	var told sync.Once // of the events, the first that cannot be written ends the run
+	var told sync.Once // the first event that cannot be written ends the run
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	runner := &orchestrator.Runner{Team: team, Ask: r.ask, Report: r.report, OnEvent: func(e orchestrator.Event) {
@@ -322,7 +334,7 @@ func (r *planRun) do(ctx context.Context, plan *orchestrator.Plan, input map[str
 		}
 	}}
 	if kept != nil {
-		runner.Store = kept
+		runner.Store, runner.Redact = kept, r.app.secrets.KnownJSON
 	}
 	report, err := runner.RunAs(ctx, r.id, plan, input)
 	if r.tree != nil {
@@ -334,7 +346,23 @@ func (r *planRun) do(ctx context.Context, plan *orchestrator.Plan, input map[str
 	return r.finish(context.WithoutCancel(ctx), plan, report, where)
 }
 
-// refused sorts why a run did not begin.
+// leave closes the store of the run. It removes the folder if no run was started in it.
+func (r *planRun) leave(kept *sqlite.Store, dir string) {
+	run := &storedRun{dir: dir}
+	err := run.summarize(context.Background(), kept, r.id)
+	none := errors.Is(err, store.ErrNotFound)
+	if err != nil && !none {
+		r.report(reportRunList, err)
+	}
+	if err := kept.Close(); err != nil {
+		r.report(reportRunStore, err)
+	}
+	if none {
+		_ = os.RemoveAll(dir) // it is empty
+	}
+}
+
+// refused returns the error for a run that did not start.
 func (r *planRun) refused(err error) error {
 	if faults, ok := errors.AsType[*orchestrator.PlanError](err); ok {
 		return r.app.tellFaults(faults)
@@ -345,7 +373,7 @@ func (r *planRun) refused(err error) error {
 	return err
 }
 
-// finish prints the report and tells on stderr, in a line, what is wrong with it.
+// finish prints the report, and on stderr one line about each problem.
 func (r *planRun) finish(ctx context.Context, plan *orchestrator.Plan, report *orchestrator.Report, where string) error {
 	var err error
 	switch r.output.format {
@@ -363,7 +391,8 @@ func (r *planRun) finish(ctx context.Context, plan *orchestrator.Plan, report *o
 	return r.app.verdict(report, r.id, where)
 }
 
-// resultOf is what came of a run; of one that is not ok nothing did, however far its steps came.
+// resultOf returns the result of a run. A run that is not ok has no result, even if some of its
+// steps have one.
 func resultOf(report *orchestrator.Report) string {
 	if report.State != orchestrator.OK {
 		return ""
@@ -371,7 +400,7 @@ func resultOf(report *orchestrator.Report) string {
 	return report.Text()
 }
 
-// verdict tells on stderr how a run ended that is not ok, and makes an exit code of it.
+// verdict reports a run that is not ok on stderr, and returns its exit code.
 func (a *app) verdict(report *orchestrator.Report, id, where string) error {
 	code := exitRPC
 	switch report.State {
@@ -387,29 +416,18 @@ func (a *app) verdict(report *orchestrator.Report, id, where string) error {
 		why = report.Error.Error()
 	}
 	if report.State == orchestrator.Cancelled {
-		why = "interrupted; what ran was cancelled at the agents"
+		why = "interrupted; the running steps were cancelled at the agents"
 	}
-	fmt.Fprintf(a.stderr, "parley: %s\n", visible(why, 1000))
+	fmt.Fprintf(a.stderr, "parley: %s\n", visible(inOneLine(why), 1000))
 	if where != "" {
-		fmt.Fprintf(a.stderr, "parley: parley run show %s tells more\n", id)
+		fmt.Fprintf(a.stderr, "parley: for details, run: parley run show %s\n", id)
 	}
 	return &silentError{code}
 }
 
-func (r *planRun) printText(text string) error {
-	value, err := quote(strings.ToValidUTF8(text, "\uFFFD"))
-	if err != nil {
-		return err
-	}
-	out := r.printer.appendRaw(nil, value)
-	if len(out) == 0 || out[len(out)-1] != '\n' {
-		out = append(out, '\n')
-	}
-	_, err = r.printer.w.Write(out)
-	return err
-}
+func (r *planRun) printText(text string) error { return r.printer.peer(text) }
 
-// A keptRun is a report with what else there is to know of a run.
+// A keptRun is a report with additional details of the stored run.
 type keptRun struct {
 	ID   string `json:"id"`
 	Plan string `json:"plan,omitzero"`
@@ -434,16 +452,16 @@ func (r *planRun) printEvent(ctx context.Context, e orchestrator.Event) error {
 	return r.printer.line(ctx, b)
 }
 
-// report tells what is wrong and no part of the run's report.
+// report prints a problem that is not part of the run's report.
 func (r *planRun) report(what string, err error) {
 	text := what
 	if err != nil {
 		text += ": " + err.Error()
 	}
-	r.line("parley: " + visible(text, 1000))
+	r.line("parley: " + visible(inOneLine(text), 1000))
 }
 
-// stderrLine tells what a program of the team writes to its standard error.
+// stderrLine prints a line that a program of the team wrote to its stderr.
 func (r *planRun) stderrLine(member, line string) { r.line(member + ": " + visible(line, 1000)) }
 
 // line writes to stderr, above the tree if there is one.
@@ -457,9 +475,10 @@ func (r *planRun) line(text string) {
 	fmt.Fprintln(r.log.w, text)
 }
 
-// stateDir is where runs are kept when nobody says; empty if there is no such place.
+// stateDir returns the default folder of runs, or "" if the environment defines no such folder.
 func (a *app) stateDir() string {
-	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) { // relative ones are invalid (XDG Base Directory Specification)
+	// Relative paths are invalid (XDG Base Directory Specification)
+	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "parley")
 	}
 	if home := a.getenv("HOME"); filepath.IsAbs(home) {
@@ -471,25 +490,7 @@ func (a *app) stateDir() string {
 	return ""
 }
 
-// openState opens the store of runs, and returns where it is. A folder that was asked for must do; without the usual one a run goes
-// on, and is told not to be kept.
-func (a *app) openState(flag string, log *reporter) (*sqlite.Store, string, error) {
-	if flag == "none" {
-		return nil, "", nil
-	}
-	dir := orElse(flag, a.stateDir())
-	s, err := sqlite.Open(dir, &sqlite.Options{Report: log.report})
-	if err == nil {
-		return s, dir, nil
-	}
-	if fault, ok := errors.AsType[*store.Fault](err); flag != "" || ok && fault.Reason != store.ReasonInUse && fault.Reason != store.ReasonFailed {
-		return nil, "", &stateError{dir, err}
-	}
-	fmt.Fprintf(a.stderr, "parley: this run is not kept: %s\n", visible((&stateError{dir, err}).Error(), 400))
-	return nil, "", nil
-}
-
-// A stateError is a folder of runs that cannot be used.
+// A stateError reports a folder of runs that cannot be used.
 type stateError struct {
 	dir string
 	err error
@@ -500,7 +501,7 @@ func (e *stateError) Error() string {
 		return fmt.Sprintf("%s is in use by another process", e.dir)
 	}
 	if isCorrupt(e.err) {
-		return fmt.Sprintf("%v; parley run repair %s NEWDIR saves what is sound", e.err, e.dir)
+		return fmt.Sprintf("%v; to recover intact data, run: parley run repair %s NEWDIR", e.err, e.dir)
 	}
 	return e.err.Error()
 }

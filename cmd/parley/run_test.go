@@ -21,8 +21,9 @@ import (
 	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
-// TestRunScripts runs testdata/run/*.txtar, each with a demo of its own: "plan" puts a plan of examples/plans into the folder of the
-// script, "address" points files of the script to the demo, whose web address is in $HOST, and "spoil" changes bytes of a file.
+// TestRunScripts runs testdata/run/*.txtar, each with its own demo: "plan" copies a plan of
+// examples/plans into the script's folder, "address" points files of the script to the demo, whose
+// web address is in $HOST, and "spoil" changes bytes of a file.
 func TestRunScripts(t *testing.T) {
 	const dir = "testdata/run"
 	if scripts, err := filepath.Glob(dir + "/*.txtar"); err != nil || len(scripts) == 0 {
@@ -41,7 +42,7 @@ func TestRunScripts(t *testing.T) {
 			env.Setenv("HOST", strings.TrimSuffix(env.Getenv("HTTP"), "/rpc"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"saved": saved,
 			"exits": exits,
 			"plan": func(ts *testscript.TestScript, _ bool, args []string) {
 				for _, name := range args {
@@ -50,7 +51,8 @@ func TestRunScripts(t *testing.T) {
 					ts.Check(os.WriteFile(ts.MkAbs(name), toDemo(text, ts.Getenv("HTTP")), 0o600))
 				}
 			},
-			"spoil": func(ts *testscript.TestScript, _ bool, args []string) { // FILE OLD NEW, once: what a disk does
+			// FILE OLD NEW: replaces once, like a disk error.
+			"spoil": func(ts *testscript.TestScript, _ bool, args []string) {
 				text := ts.ReadFile(args[0])
 				if len(args[1]) != len(args[2]) || !strings.Contains(text, args[1]) {
 					ts.Fatalf("%s has no %s", args[0], args[1])
@@ -66,7 +68,8 @@ func TestRunScripts(t *testing.T) {
 	})
 }
 
-// toDemo points what is meant for the demo's usual address to where it is, given as the address of its methods.
+// toDemo replaces the demo's default address in text by the actual one, given as the address of its
+// methods.
 func toDemo(text []byte, methods string) []byte {
 	host := strings.TrimSuffix(strings.TrimPrefix(methods, "http://"), "/rpc")
 	return bytes.ReplaceAll(text, []byte("127.0.0.1:3000"), []byte(host))
@@ -91,7 +94,7 @@ func writePlan(t *testing.T, methods, text string) string {
 	return file
 }
 
-// busyPlan has enough to do to be killed in the middle.
+// busyPlan takes long enough to be killed in the middle.
 const busyPlan = `
 name: busy
 team: {calc: {target: "http://127.0.0.1:3000/rpc", protocol: jsonrpc}}
@@ -105,8 +108,9 @@ steps:
           - {id: b, call: calc/add, args: [2, "{{ loop.index }}"]}
 `
 
-// TestKilledRunIsKept kills a run with SIGKILL, over and over in one folder: every event that was told is there afterwards, byte for
-// byte, the run is listed as interrupted, and those of before are untouched. PARLEY_KILLS=20 does it 20 times.
+// TestKilledRunIsKept repeatedly kills runs in one folder with SIGKILL. It checks that every
+// printed event is stored byte for byte, that the run is listed as interrupted, and that earlier
+// runs are unchanged. PARLEY_KILLS=20 repeats it 20 times.
 func TestKilledRunIsKept(t *testing.T) {
 	kills := 4
 	if n, err := strconv.Atoi(os.Getenv("PARLEY_KILLS")); err == nil {
@@ -114,7 +118,7 @@ func TestKilledRunIsKept(t *testing.T) {
 	}
 	methods := demoFor(t)["HTTP"]
 	plan, state := writePlan(t, methods, busyPlan), t.TempDir()
-	told := map[string][]string{} // by run: the events that were acknowledged
+	told := map[string][]string{} // the acknowledged events by run
 	for i := range kills {
 		id, lines := killedAfter(t, 3+37*i%400, plan, state)
 		if told[id] != nil {
@@ -125,7 +129,8 @@ func TestKilledRunIsKept(t *testing.T) {
 	}
 }
 
-// killedAfter runs a plan, kills it when it has told so many events, and returns its id and all that it told.
+// killedAfter runs a plan, kills it after it has printed the given number of events, and returns
+// its ID and its output.
 func killedAfter(t *testing.T, events int, plan, state string) (id string, lines []string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -133,7 +138,8 @@ func killedAfter(t *testing.T, events int, plan, state string) (id string, lines
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Args = []string{"parley", "run", plan, "--state", state, "-o", "ndjson"} // TestMain goes by the name
+	// TestMain dispatches by this name.
+	cmd.Args = []string{"parley", "run", plan, "--state", state, "-o", "ndjson"}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
@@ -144,11 +150,12 @@ func killedAfter(t *testing.T, events int, plan, state string) (id string, lines
 		t.Fatal(err)
 	}
 	for scan := bufio.NewScanner(out); scan.Scan(); {
-		if strings.HasPrefix(scan.Text(), `{"seq":`) && strings.HasSuffix(scan.Text(), "}") { // the last line may be cut
+		// The last line may be incomplete.
+		if strings.HasPrefix(scan.Text(), `{"seq":`) && strings.HasSuffix(scan.Text(), "}") {
 			lines = append(lines, scan.Text())
 		}
 		if len(lines) == events {
-			_ = cmd.Process.Kill() // what it has written before is read to the end
+			_ = cmd.Process.Kill() // the output written before is still read to the end
 		}
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.Success() || len(lines) < events {
@@ -161,31 +168,31 @@ func killedAfter(t *testing.T, events int, plan, state string) (id string, lines
 	return first.Run, lines
 }
 
-// keptAsTold looks whether a store has every run and every event that was told.
+// keptAsTold checks that a folder contains every run and every printed event.
 func keptAsTold(t *testing.T, state string, told map[string][]string) {
 	t.Helper()
-	s, err := sqlite.Open(state, nil)
-	if err != nil {
-		t.Fatal(err)
+	a := &app{stderr: io.Discard}
+	all, broken, err := a.storedRuns(t.Context(), state)
+	if err != nil || broken != nil {
+		t.Fatal(err, broken)
 	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
 	listed := map[string]orchestrator.State{}
-	if err := eachRun(t.Context(), s, func(info orchestrator.Info) bool {
-		listed[info.ID] = info.State
-		return true
-	}); err != nil {
-		t.Fatal(err)
+	stores := map[string]*sqlite.Store{}
+	for _, run := range all {
+		listed[run.ID] = run.State
+		s, err := run.open(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		stores[run.ID] = s
 	}
 	for id, lines := range told {
 		if listed[id] != orchestrator.Interrupted {
 			t.Errorf("%s is listed as %q", id, listed[id])
 		}
 		var kept []string
-		for e, err := range orchestrator.Events(t.Context(), s, id, 0) {
+		for e, err := range orchestrator.Events(t.Context(), stores[id], id, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +215,8 @@ func keptAsTold(t *testing.T, state string, told map[string][]string) {
 	}
 }
 
-// TestInterruptedRunReports: Ctrl-C cancels what runs where it runs, and the report is printed all the same.
+// TestInterruptedRunReports checks that Ctrl-C cancels the running steps remotely, and that the
+// report is still printed.
 func TestInterruptedRunReports(t *testing.T) {
 	methods := demoFor(t)["HTTP"]
 	plan := writePlan(t, methods, `
@@ -237,10 +245,10 @@ steps:
 	if ended.Path != "late" || ended.Report.State != orchestrator.Cancelled || ended.Report.Remote == "" || last.Report.State != orchestrator.Cancelled {
 		t.Errorf("it ends with\n%s", strings.Join(lines[len(lines)-2:], "\n"))
 	}
-	if got := stderr.String(); got != "parley: interrupted; what ran was cancelled at the agents\n" {
+	if got := stderr.String(); got != "parley: interrupted; the running steps were cancelled at the agents\n" {
 		t.Errorf("stderr is %q", got)
 	}
-	// The agent was told: its run has ended there too.
+	// The agent received the cancellation, and its run has ended.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(methods, "/rpc")+"/acp/runs/"+ended.Report.Remote, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/orchestrator"
 )
 
-// A givenAnswer is one --answer: what it says to whom.
+// A givenAnswer is one --answer: a text and the question that it answers.
 type givenAnswer struct {
 	key  string
 	said answer
@@ -23,11 +23,11 @@ func parseGiven(words []string) ([]givenAnswer, error) {
 		key, text, ok := strings.Cut(word, "=")
 		plainKey, isJSON := strings.CutSuffix(key, ":")
 		if !ok || plainKey == "" {
-			return nil, usagef("--answer is KEY=VALUE, not %q; the key is a step, a member, or a field of a form", cut(word, 60))
+			return nil, usagef("--answer must be KEY=VALUE, not %q; KEY is a step, a member or a form field", cut(word, 60))
 		}
 		if isJSON {
 			if _, err := jsonrpc.ParseRaw([]byte(text)); err != nil {
-				return nil, usagef("--answer %s: %q is no JSON: %v", plainKey, cut(text, 60), err)
+				return nil, usagef("--answer %s: %q is not JSON: %v", plainKey, cut(text, 60), err)
 			}
 		}
 		given = append(given, givenAnswer{plainKey, answer{text, isJSON}})
@@ -35,7 +35,8 @@ func parseGiven(words []string) ([]givenAnswer, error) {
 	return given, nil
 }
 
-// answerTo finds what --answer says to a question: by the whole path of the step, its last word, or the member who asks.
+// answerTo returns the --answer for a question: it matches the full path of the step, its last
+// element, or the member that asks.
 func (r *planRun) answerTo(q *orchestrator.Question) (answer, bool) {
 	for _, key := range []string{q.Path, q.Path[strings.LastIndexByte(q.Path, '/')+1:], q.Member} {
 		for _, g := range r.given {
@@ -47,8 +48,8 @@ func (r *planRun) answerTo(q *orchestrator.Question) (answer, bool) {
 	return answer{}, false
 }
 
-// ask puts a question of the run to the person at the terminal, or takes what --answer says. Where nobody is, it is declined, so
-// that nothing waits for a person who is not there.
+// ask asks the user at the terminal, or uses --answer. Without a terminal the question is declined,
+// so that nothing waits for an absent user.
 func (r *planRun) ask(ctx context.Context, q *orchestrator.Question) (*agent.Answer, error) {
 	fields := fieldsOf(q.Form)
 	who, text := asker(q), visible(strings.Join(strings.Fields(q.Text), " "), 400)
@@ -65,8 +66,11 @@ func (r *planRun) ask(ctx context.Context, q *orchestrator.Question) (*agent.Ans
 		return a, nil
 	}
 	if !isTerminal(r.app.stdin) || !isTerminal(r.app.stderr) {
-		r.line(who + ": " + text + " (declined; --answer " + visible(orElse(q.Path, q.Member), 100) + "=… would answer)")
-		return &agent.Answer{Declined: true}, nil
+		if choices := q.Choices(); choices != "" {
+			text += " (" + visible(choices, 200) + ")"
+		}
+		r.line(who + ": " + text + " (no terminal to answer; use --answer " + visible(orElse(q.Path, q.Member), 100) + "=… or --decline)")
+		return nil, agent.ErrNoAnswer
 	}
 	if r.tree != nil {
 		defer r.tree.pause()()
@@ -74,7 +78,7 @@ func (r *planRun) ask(ctx context.Context, q *orchestrator.Question) (*agent.Ans
 	return r.dialogue(ctx, who, q, fields)
 }
 
-// asker says who asks.
+// asker returns the name of the member that asks.
 func asker(q *orchestrator.Question) string {
 	path := visible(q.Path, 100)
 	if q.Member == "" {
@@ -83,7 +87,7 @@ func asker(q *orchestrator.Question) string {
 	return path + ": " + visible(q.Member, 60) + " asks"
 }
 
-// saidOf is an answer for people.
+// saidOf returns an answer as text.
 func saidOf(q *orchestrator.Question, a *agent.Answer) string {
 	for _, o := range q.Options {
 		if o.ID == a.Option && o.ID != "" {
@@ -96,7 +100,7 @@ func saidOf(q *orchestrator.Question, a *agent.Answer) string {
 	return a.Text()
 }
 
-// blindly answers by --answer; false if it says nothing to this.
+// blindly answers with --answer. It returns false if no --answer matches.
 func (r *planRun) blindly(q *orchestrator.Question, fields []field) (*agent.Answer, bool, error) {
 	said, ok := r.answerTo(q)
 	switch {
@@ -139,7 +143,7 @@ func (r *planRun) blindly(q *orchestrator.Question, fields []field) (*agent.Answ
 	return &agent.Answer{Value: append(content, '}')}, any, nil
 }
 
-// chosen finds an option by its id, its name, or its number from 1.
+// chosen finds an option by its ID, its name, or its number from 1.
 func chosen(q *orchestrator.Question, text string) (*agent.Answer, error) {
 	a := agent.Reply(text)
 	if q.Settle(a); a.Option != "" {
@@ -152,24 +156,18 @@ func chosen(q *orchestrator.Question, text string) (*agent.Answer, error) {
 	for _, o := range q.Options {
 		names = append(names, visible(o.Name, 60))
 	}
-	return nil, fmt.Errorf("one of these, please: %s", strings.Join(names, ", "))
+	return nil, fmt.Errorf("choose one of: %s", strings.Join(names, ", "))
 }
 
-// dialogue asks on the terminal until the answer fits.
+// dialogue asks on the terminal until the answer is valid.
 func (r *planRun) dialogue(ctx context.Context, who string, q *orchestrator.Question, fields []field) (*agent.Answer, error) {
 	out := r.app.stderr
-	v := &mcpVerb{app: r.app}
+	v := &mcpCommand{app: r.app}
 	fmt.Fprintln(out)
-	v.tell("", who+":")
-	for line := range strings.Lines(cut(agent.TextOf(q.Content()), maxQuestion)) {
-		if strings.TrimSpace(line) == "" {
-			fmt.Fprintln(out)
-			continue
-		}
-		v.tell("  ", line)
-	}
+	fmt.Fprintln(out, who+":")
+	r.app.question("", agent.TextOf(q.Content()))
 	if len(fields) > 0 {
-		fmt.Fprintln(out, "Enter takes what is in brackets, Ctrl-D declines.")
+		fmt.Fprintln(out, "Press Enter for the default in brackets, Ctrl-D to decline.")
 		content, err := v.fill(ctx, fields, nil)
 		if err != nil {
 			return r.silence(err)
@@ -195,11 +193,11 @@ func (r *planRun) dialogue(ctx context.Context, who string, q *orchestrator.Ques
 			fmt.Fprintln(out)
 			return a, nil
 		}
-		fmt.Fprintf(out, "  %s\n", err)
+		fmt.Fprintf(out, "  %s\n", visible(err.Error(), 1000))
 	}
 }
 
-// silence is what becomes of a question that the person at the terminal does not answer: Ctrl-D declines.
+// silence handles a question that the user at the terminal does not answer: Ctrl-D declines.
 func (r *planRun) silence(err error) (*agent.Answer, error) {
 	if is[errNoMore](err) {
 		fmt.Fprintln(r.app.stderr, "declined")

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"github.com/da1ed7bb/parley/internal/x/private"
 	"github.com/da1ed7bb/parley/store"
 	"github.com/da1ed7bb/parley/store/sqlite"
 )
@@ -20,16 +21,18 @@ func (a *app) runRepairCommand() *cobra.Command {
 	var output outputFlags
 	cmd := &cobra.Command{
 		Use:   "repair DIR NEWDIR",
-		Short: "save what is sound of a folder that is corrupt",
-		Long: `Save what is sound of a folder of runs, or of a demo's --state, that is refused as corrupt. NEWDIR is made; DIR stays as it is.
+		Short: "recover the intact data of a corrupt folder",
+		Long: `Recover the intact data of a corrupt folder of runs, or of the --state folder of a demo, into the
+new folder NEWDIR. DIR is not changed.
 
   parley run repair ~/.local/state/parley saved
   parley run list --state saved
+  parley run show last --state saved
 
-What is lost is told, a line each. Look at NEWDIR, and move it to the place of DIR if it will do.`,
+Lost data is listed, one item per line. Check NEWDIR, then replace DIR with it.`,
 		Args: func(_ *cobra.Command, words []string) error {
 			if len(words) != 2 {
-				return usagef("parley run repair takes two folders: the one that is corrupt, and one that is not there yet")
+				return usagef("parley run repair takes two folders: the corrupt one, and a new one that does not exist yet")
 			}
 			return nil
 		},
@@ -49,22 +52,55 @@ What is lost is told, a line each. Look at NEWDIR, and move it to the place of D
 	return cmd
 }
 
-// salvage is [sqlite.Salvage] with errors for whoever typed the names of the folders.
+// salvage calls [sqlite.Salvage] and returns errors for the user who typed the folder names.
 func salvage(ctx context.Context, from, to string) (*sqlite.Salvaged, error) {
-	if _, err := os.Stat(filepath.Join(from, "parley.db")); errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("no runs are kept in %s", from)
+	folders, err := storesOf(from)
+	if err != nil {
+		return nil, err
+	}
+	if len(folders) == 0 {
+		return nil, usagef("no runs are stored in %s", from)
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s is there already; repair makes the folder, and overwrites nothing", to)
+		return nil, usagef("%s already exists; repair creates the folder and does not overwrite one", to)
 	}
-	saved, err := sqlite.Salvage(ctx, from, to)
-	if err != nil {
-		return nil, &stateError{from, err}
+	all := &sqlite.Salvaged{}
+	for _, folder := range folders {
+		target := filepath.Join(to, folder)
+		if err := private.Folder(filepath.Dir(target)); err != nil {
+			return nil, err
+		}
+		saved, err := sqlite.Salvage(ctx, filepath.Join(from, folder), target)
+		if err != nil {
+			return nil, &stateError{filepath.Join(from, folder), err}
+		}
+		all.Logs, all.Events, all.Values, all.More = all.Logs+saved.Logs, all.Events+saved.Events, all.Values+saved.Values, all.More+saved.More
+		room := max(100-len(all.Lost), 0)
+		all.Lost = append(all.Lost, saved.Lost[:min(len(saved.Lost), room)]...)
+		all.More += max(len(saved.Lost)-room, 0)
 	}
-	return saved, nil
+	return all, nil
 }
 
-// printSaved tells what there is now, and what is lost.
+// storesOf returns the store folders in a folder of runs: "" for its own, and those of its runs.
+func storesOf(dir string) (folders []string, err error) {
+	if _, err := os.Stat(filepath.Join(dir, "parley.db")); err == nil {
+		folders = append(folders, "")
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, runsFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && len(folders) == 0 {
+		return nil, err
+	}
+	for _, e := range entries {
+		name := filepath.Join(runsFolder, e.Name())
+		if _, err := os.Stat(filepath.Join(dir, name, "parley.db")); err == nil && isRunID(e.Name()) {
+			folders = append(folders, name)
+		}
+	}
+	return folders, nil
+}
+
+// printSaved prints what was recovered and what is lost.
 func (a *app) printSaved(ctx context.Context, p *printer, saved *sqlite.Salvaged, from, to string) error {
 	if p.format != formText {
 		b, err := json.Marshal(struct {
@@ -72,7 +108,7 @@ func (a *app) printSaved(ctx context.Context, p *printer, saved *sqlite.Salvaged
 			Events int      `json:"events"`
 			Values int      `json:"values"`
 			Lost   []string `json:"lost"`
-			More   int      `json:"more,omitzero"` // losses that are not in lost
+			More   int      `json:"more,omitzero"` // number of losses not listed in lost
 		}{saved.Logs, saved.Events, saved.Values, saved.Lost, saved.More})
 		if err != nil {
 			return err
@@ -80,7 +116,7 @@ func (a *app) printSaved(ctx context.Context, p *printer, saved *sqlite.Salvaged
 		return p.print(ctx, b)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "saved %d logs with %d events, and %d values\n", saved.Logs, saved.Events, saved.Values)
+	fmt.Fprintf(&b, "recovered %d logs with %d events, and %d values\n", saved.Logs, saved.Events, saved.Values)
 	for _, lost := range saved.Lost {
 		fmt.Fprintf(&b, "lost  %s\n", visible(lost, 300))
 	}
@@ -88,16 +124,16 @@ func (a *app) printSaved(ctx context.Context, p *printer, saved *sqlite.Salvaged
 		fmt.Fprintf(&b, "lost  %d more\n", saved.More)
 	}
 	if len(saved.Lost) == 0 {
-		b.WriteString("nothing is lost\n")
+		b.WriteString("nothing was lost\n")
 	}
 	if _, err := p.w.Write([]byte(b.String())); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "parley: %s is as it was; if what is in %s will do, move it there\n", visible(from, 300), visible(to, 300))
+	fmt.Fprintf(a.stderr, "parley: %s is unchanged; check %s, then replace the folder with it\n", visible(from, 300), visible(to, 300))
 	return nil
 }
 
-// isCorrupt reports whether a folder of runs was refused because it is not what was written.
+// isCorrupt reports whether a folder of runs was rejected because its data is damaged.
 func isCorrupt(err error) bool {
 	fault, ok := errors.AsType[*store.Fault](err)
 	return ok && fault.Reason == store.ReasonCorrupt

@@ -13,16 +13,17 @@ import (
 	"github.com/da1ed7bb/parley/orchestrator"
 )
 
-// treeEvery is how often the tree is drawn again while something runs.
+// treeEvery is the interval at which the tree is redrawn during a run.
 const treeEvery = 120 * time.Millisecond
 
-// A treePalette colours a tree. The zero one writes none.
+// A treePalette holds the colours of a tree. The zero palette uses no colours.
 type treePalette struct{ name, ok, bad, busy, faint, end string }
 
 var treeColours = treePalette{name: "\x1b[1m", ok: "\x1b[32m", bad: "\x1b[31m", busy: "\x1b[36m", faint: "\x1b[90m", end: "\x1b[0m"}
 
-// A tree shows a run: a row for each step, below the step that it is part of. On a terminal it is drawn again and again in place,
-// until the run ends and it stays. Its methods are safe for concurrent use.
+// A tree shows a run: a row for each step, below the step that contains it. On a terminal it is
+// redrawn in place until the run ends; the last drawing remains. Its methods are safe for
+// concurrent use.
 type tree struct {
 	w       io.Writer
 	palette treePalette
@@ -30,12 +31,12 @@ type tree struct {
 	width   int    // in columns
 	height  int    // in rows
 
-	stop func() // ends the goroutine that draws, and waits for it
+	stop func() // stops the drawing goroutine and waits for it
 
-	mu     sync.Mutex // guards what is below
+	mu     sync.Mutex // guards the fields below
 	root   node
-	drawn  int  // rows that stand on the screen
-	paused bool // somebody types there
+	drawn  int  // rows currently on the screen
+	paused bool // the user is typing
 	began  time.Time
 	tick   int
 }
@@ -43,26 +44,26 @@ type tree struct {
 // A node is one step.
 type node struct {
 	id, path string
-	kind     string // what the step is
-	about    string // such as quorum 2
+	kind     string // kind of the step
+	about    string // details, such as quorum 2
 	member   string
-	state    orchestrator.State // empty: not begun
+	state    orchestrator.State // empty if it has not started
 	asking   bool
 	try      int
 	began    time.Time
 	took     time.Duration
-	note     string // what it said last, or what is wrong with it
+	note     string // its last output or its error
 	steps    []*node
 }
 
-// newTree makes a tree with a row for each step of the plan that is known to come.
+// newTree returns a tree with a row for each step that the plan defines statically.
 func newTree(w io.Writer, plan *orchestrator.Plan) *tree {
 	t := &tree{w: w, width: 80, height: 24, name: plan.Name}
 	t.root.add(plan.Steps)
 	return t
 }
 
-// add makes rows of steps that come. What is in a map, a loop or a route is not known yet.
+// add adds rows for steps. The steps of a map, a loop or a route are added when they start.
 func (n *node) add(steps []orchestrator.Step) {
 	for i := range steps {
 		s := &steps[i]
@@ -112,7 +113,7 @@ func kindOfStep(s *orchestrator.Step) string {
 	return "steps"
 }
 
-// find returns the row of a path, and makes the rows that are missing on the way to it.
+// find returns the row of a path. It creates missing rows on the way.
 func (n *node) find(path string) *node {
 	at := n
 	for id := range strings.SplitSeq(path, "/") {
@@ -131,7 +132,8 @@ func (n *node) find(path string) *node {
 	return at
 }
 
-// placeOf is where a row comes among those beside it: at the end, but rounds and values by their number.
+// placeOf returns the index of a new row among its siblings: at the end, but rounds and values are
+// ordered by number.
 func (n *node) placeOf(id string) int {
 	number, err := strconv.Atoi(id)
 	if err != nil {
@@ -148,7 +150,7 @@ func (n *node) placeOf(id string) int {
 	return at
 }
 
-// start draws the tree from now on, until end.
+// start draws the tree periodically until end is called.
 func (t *tree) start() {
 	t.began = time.Now()
 	quit, gone := make(chan struct{}), make(chan struct{})
@@ -169,7 +171,8 @@ func (t *tree) start() {
 	}()
 }
 
-// end leaves the whole tree on the screen, as the report has it; nil says that nothing began.
+// end draws the whole tree for the last time, from the report. report is nil if the run did not
+// start.
 func (t *tree) end(report *orchestrator.Report) {
 	t.stop()
 	t.mu.Lock()
@@ -185,10 +188,10 @@ func (t *tree) end(report *orchestrator.Report) {
 	t.appendWipeLocked(&b)
 	t.drawn = 0
 	b.WriteString(t.whole())
-	_, _ = t.w.Write(b.Bytes()) // nobody may be looking
+	drawOn(t.w, b.Bytes())
 }
 
-// settle marks what never began.
+// settle marks the steps that never started.
 func (n *node) settle() {
 	n.asking = false
 	if n.state == "" && len(n.steps) == 0 {
@@ -199,7 +202,7 @@ func (n *node) settle() {
 	}
 }
 
-// fill makes the tree of a report.
+// fill builds the tree from a report.
 func (t *tree) fill(report *orchestrator.Report) {
 	var add func(r *orchestrator.Report)
 	add = func(r *orchestrator.Report) {
@@ -227,7 +230,7 @@ func (n *node) take(r *orchestrator.Report) {
 	}
 }
 
-// reason is why a step did not do what it should, without what the mark in front of it says already.
+// reason returns why a step failed, without repeating the sign of its state.
 func reason(r *orchestrator.Report) string {
 	switch {
 	case r.Error.Kind == orchestrator.KindSkipped, r.Error.Kind == orchestrator.KindCancelled, r.Error.Kind == orchestrator.KindTimeout:
@@ -238,7 +241,7 @@ func reason(r *orchestrator.Report) string {
 	return r.Error.Kind + ": " + r.Error.Text
 }
 
-// said is the end of the first line that something has, for a row.
+// said returns the first line of parts, or a description of the first part without text, for a row.
 func said(parts []agent.Part) string {
 	if text := firstLine(agent.TextOf(parts)); text != "" {
 		return text
@@ -254,7 +257,7 @@ func said(parts []agent.Part) string {
 	return ""
 }
 
-// take brings an event of the run into the tree.
+// take applies an event of the run to the tree.
 func (t *tree) take(e orchestrator.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -305,13 +308,13 @@ func (t *tree) line(text string) {
 	t.appendWipeLocked(&b)
 	t.drawn = 0
 	b.WriteString(text + "\n")
-	_, _ = t.w.Write(b.Bytes()) // nobody may be looking
+	drawOn(t.w, b.Bytes())
 	if !t.paused {
 		t.drawLocked()
 	}
 }
 
-// pause takes the tree away, for somebody who types, until the function that it returns is called.
+// pause removes the tree while the user types, until resume is called.
 func (t *tree) pause() (resume func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,7 +33,7 @@ steps:
       - {id: second, call: calc/add, args: [1, 2]}
 `
 
-// treeOf makes a tree of treePlan that draws into memory.
+// treeOf returns a tree of treePlan that draws into memory.
 func treeOf(t *testing.T) (*tree, *bytes.Buffer) {
 	t.Helper()
 	plan, err := orchestrator.ParsePlan("plan.yaml", []byte(treePlan))
@@ -58,7 +58,8 @@ func ends(path, kind string, state orchestrator.State, ms int64, text string) or
 	return orchestrator.Event{Kind: orchestrator.EventEnded, Path: path, Report: r}
 }
 
-// TestTree draws a run as it goes: what comes, what runs and for how long, who asks, what came of it.
+// TestTree checks how a run is drawn: steps as they appear, running steps with their times,
+// questions and results.
 func TestTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tree, _ := treeOf(t)
@@ -129,7 +130,8 @@ everything  359ms
 	})
 }
 
-// TestTreeFits: no row is wider than the terminal, the rows are fewer than it has, and what runs is among them, whatever its size.
+// TestTreeFits checks that for any terminal size no row is too wide, that the rows fit, and that
+// running steps are among them.
 func TestTreeFits(t *testing.T) {
 	tree, _ := treeOf(t)
 	for i := range 200 {
@@ -162,7 +164,7 @@ func TestTreeFits(t *testing.T) {
 	}
 }
 
-// TestTreeIsHarmless: what agents say cannot steer the terminal.
+// TestTreeIsHarmless checks that texts of agents cannot control the terminal.
 func TestTreeIsHarmless(t *testing.T) {
 	tree, out := treeOf(t)
 	evil := "\x1b[2J\x9b31m\u202egone\x07"
@@ -182,7 +184,8 @@ func TestTreeIsHarmless(t *testing.T) {
 	}
 }
 
-// TestTreeGivesWay: lines stand above the tree, and it is away while somebody types.
+// TestTreeGivesWay checks that lines are written above the tree, and that the tree is hidden while
+// the user types.
 func TestTreeGivesWay(t *testing.T) {
 	tree, out := treeOf(t)
 	tree.draw()
@@ -206,7 +209,7 @@ func TestTreeGivesWay(t *testing.T) {
 	}
 }
 
-// TestTreeOfReport: of a kept run, the tree shows what its report has.
+// TestTreeOfReport checks that the tree of a stored run shows its report.
 func TestTreeOfReport(t *testing.T) {
 	tree := &tree{width: 60, height: 9, name: "kept"}
 	tree.fill(&orchestrator.Report{Kind: "plan", State: orchestrator.Interrupted, Steps: []*orchestrator.Report{
@@ -227,7 +230,7 @@ func TestTreeOfReport(t *testing.T) {
 	}
 }
 
-// TestAnswers finds what --answer says to a question.
+// TestAnswers checks which --answer matches a question.
 func TestAnswers(t *testing.T) {
 	options := []agent.Option{{ID: "a1", Name: "Yes", Kind: agent.AllowOnce}, {ID: "r1", Name: "No", Kind: agent.RejectOnce}}
 	form := `{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer","default":7}},"required":["name"]}`
@@ -269,7 +272,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestDialogueOfRun asks again for what does not fit; Ctrl-D declines.
+// TestDialogueOfRun checks that the dialogue repeats after invalid input; Ctrl-D declines.
 func TestDialogueOfRun(t *testing.T) {
 	q := &orchestrator.Question{Path: "a/you", Member: "ann", Question: agent.Question{
 		Text: "Two lines,\nthe second.", Options: []agent.Option{{ID: "x", Name: "first"}, {ID: "y", Name: "second"}},
@@ -285,7 +288,7 @@ func TestDialogueOfRun(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%q: %s, %v, want %s", typed, got, err, want)
 		}
-		if head := "\na/you: ann asks:\n  Two lines,\n  the second.\n    1  first\n    2  second\n> "; !strings.HasPrefix(stderr.String(), head) {
+		if head := "\na/you: ann asks:\n│ Two lines,\n│ the second.\n    1  first\n    2  second\n> "; !strings.HasPrefix(stderr.String(), head) {
 			t.Errorf("it asks\n%s\nwant\n%s", &stderr, head)
 		}
 	}

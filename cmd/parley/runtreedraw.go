@@ -3,26 +3,24 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/da1ed7bb/parley/orchestrator"
-	"golang.org/x/term"
 )
 
 func (t *tree) wipeLocked() {
 	var b bytes.Buffer
 	t.appendWipeLocked(&b)
 	t.drawn = 0
-	_, _ = t.w.Write(b.Bytes()) // nobody may be looking
+	drawOn(t.w, b.Bytes())
 }
 
 func (t *tree) appendWipeLocked(b *bytes.Buffer) {
 	if t.drawn > 0 {
-		fmt.Fprintf(b, "\x1b[%dA\r\x1b[J", t.drawn)
+		fmt.Fprintf(b, "\x1b[%dA"+toColumn0+wipeBelow, t.drawn)
 	}
 }
 
@@ -35,33 +33,32 @@ func (t *tree) draw() {
 	}
 }
 
-// drawLocked draws over what stands there, in one write, so that nothing flickers. Rows are cut, and not wrapped, by the terminal too.
+// drawLocked redraws the tree in place with one write, so that it does not flicker. It cuts rows to
+// the terminal's width, and disables wrapping in the terminal too.
 func (t *tree) drawLocked() {
 	t.measure()
 	rows := t.fitting()
 	var b bytes.Buffer
 	if t.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\r", t.drawn)
+		fmt.Fprintf(&b, "\x1b[%dA"+toColumn0, t.drawn)
 	}
-	b.WriteString("\x1b[?7l")
+	b.WriteString(wrapOff)
 	for _, row := range rows {
-		b.WriteString(row + "\x1b[K\n")
+		b.WriteString(row + wipeRow + "\n")
 	}
-	b.WriteString("\x1b[J\x1b[?7h")
+	b.WriteString(wipeBelow + wrapOn)
 	t.drawn = len(rows)
-	_, _ = t.w.Write(b.Bytes()) // nobody may be looking
+	drawOn(t.w, b.Bytes())
 }
 
-// measure looks how large the terminal is.
+// measure updates the size of the terminal.
 func (t *tree) measure() {
-	if f, ok := t.w.(*os.File); ok {
-		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
-			t.width, t.height = width, height
-		}
+	if width, height, err := sizeOf(t.w); err == nil && width > 0 && height > 0 {
+		t.width, t.height = width, height
 	}
 }
 
-// whole is all of the tree, a line per row.
+// whole returns the whole tree, one line per row.
 func (t *tree) whole() string {
 	var b strings.Builder
 	for _, row := range t.rows(nil) {
@@ -70,8 +67,8 @@ func (t *tree) whole() string {
 	return b.String()
 }
 
-// fitting is as much of the tree as the terminal has room for: branches that are done are folded first, the longest ago in front,
-// and if that is not enough the rows furthest from what runs are left out.
+// fitting returns the part of the tree that fits the terminal: it first folds branches that have
+// ended, the oldest first, and then omits the rows furthest from the running steps.
 func (t *tree) fitting() []string {
 	room := max(t.height-1, 3)
 	folded := map[*node]bool{}
@@ -80,7 +77,7 @@ func (t *tree) fitting() []string {
 	if len(rows) <= room {
 		return rows
 	}
-	last := 0 // the last row of something that runs
+	last := 0 // the last row of a running step
 	for i, row := range rows {
 		if strings.Contains(row, t.spinner()) {
 			last = i
@@ -94,7 +91,8 @@ func (t *tree) fitting() []string {
 	return out[:min(len(out), room)]
 }
 
-// shown is the state of a row: of one that stands for no step of its own, such as a round of a loop, what those in it come to.
+// shown returns the state of a row. For a row without a step of its own, such as a round of a loop,
+// it is derived from the rows below.
 func (n *node) shown() orchestrator.State {
 	if n.state != "" || len(n.steps) == 0 {
 		return n.state
@@ -119,7 +117,8 @@ func (n *node) shown() orchestrator.State {
 	return orchestrator.Skipped
 }
 
-// fold hides the steps of rows that are done, those furthest in first, until so many rows are gone. It returns how many it hid.
+// fold hides the steps of rows that have ended, the innermost first, until most rows are hidden. It
+// returns the number of hidden rows.
 func (n *node) fold(folded map[*node]bool, most int) (gone int) {
 	for _, child := range n.steps {
 		if gone >= most {
@@ -138,7 +137,7 @@ func (n *node) fold(folded map[*node]bool, most int) (gone int) {
 	return gone
 }
 
-// rows draws the tree: in columns what, who, how long, and what it says.
+// rows draws the tree in columns: step, member, time and last output.
 func (t *tree) rows(folded map[*node]bool) []string {
 	took := t.root.took
 	if t.root.state == "" && !t.began.IsZero() {
@@ -186,7 +185,8 @@ func (t *tree) collect(n *node, prefix string, folded map[*node]bool, lines *[]t
 			branch, below = "└─ ", "   "
 		}
 		name := visible(child.id, 60)
-		for child.kind == "" && len(child.steps) == 1 && !folded[child] { // a round of one step is one row
+		// A round of one step is one row.
+		for child.kind == "" && len(child.steps) == 1 && !folded[child] {
 			child = child.steps[0]
 			if _, err := strconv.Atoi(child.id); err != nil {
 				name += "/" + visible(child.id, 60)
@@ -225,7 +225,7 @@ func (n *node) count() (count int) {
 	return count
 }
 
-// more is what stands behind the name of a row.
+// more returns the text after the name of a row.
 func (n *node) more() (text string) {
 	switch n.kind {
 	case "parallel", "map", "loop", "route", "ask":
@@ -244,7 +244,7 @@ var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "
 
 func (t *tree) spinner() string { return spinner[t.tick%len(spinner)] }
 
-// mark is the sign of a state: a shape, so that it needs no colour.
+// mark returns the sign of a state. Its shape is unique, so that it can be read without colour.
 func (t *tree) mark(n *node) string {
 	colour, sign := t.palette.faint, "−" // skipped
 	switch state := n.shown(); {
@@ -268,7 +268,7 @@ func (t *tree) mark(n *node) string {
 	return colour + sign + t.palette.end
 }
 
-// shortTime is a duration in few letters.
+// shortTime formats a duration in few characters.
 func shortTime(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -283,7 +283,7 @@ func shortTime(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// columns is how many columns of a terminal text takes.
+// columns returns the number of terminal columns that text occupies.
 func columns(text string) (n int) {
 	for _, r := range text {
 		n += columnsOf(r)
@@ -297,13 +297,14 @@ func columnsOf(r rune) int {
 		return 0
 	case r >= 0x1100 && (r <= 0x115f || r >= 0x2e80 && r <= 0xa4cf || r >= 0xac00 && r <= 0xd7a3 || r >= 0xf900 && r <= 0xfaff ||
 		r >= 0xfe30 && r <= 0xfe6f || r >= 0xff00 && r <= 0xff60 || r >= 0xffe0 && r <= 0xffe6 || r >= 0x1f300 && r <= 0x1faff ||
-		r >= 0x20000 && r <= 0x3fffd): // East Asian Wide and Fullwidth (Unicode, UAX #11), and pictures
+		// East Asian Wide and Fullwidth (Unicode, UAX #11), and pictures.
+		r >= 0x20000 && r <= 0x3fffd):
 		return 2
 	}
 	return 1
 }
 
-// clipColumns cuts text to at most so many columns.
+// clipColumns cuts text to the given number of columns.
 func clipColumns(text string, most int) string {
 	if columns(text) <= most {
 		return text

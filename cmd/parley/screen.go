@@ -3,22 +3,20 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 )
 
-// A screen is stderr, on which lines and one progress bar share the last row. It is safe for concurrent use.
+// A screen is stderr with lines and one progress bar in the last row. It is safe for concurrent
+// use.
 type screen struct {
 	w   io.Writer
-	bar bool // a person looks: draw a bar, and not a line for each step
+	bar bool // stderr is a terminal: draw a bar instead of one line per step
 
-	mu     sync.Mutex // guards what is below
-	drawn  string     // the bar that stands in the last row
-	asking bool       // somebody types there: no bar
+	mu     sync.Mutex // guards the fields below
+	drawn  string     // the bar in the last row
+	asking bool       // the user is typing, so no bar is drawn
 }
 
 // line writes one line above the bar.
@@ -30,7 +28,7 @@ func (s *screen) line(text string) {
 	s.drawLocked(s.drawn)
 }
 
-// progress shows how far something has come: total is 0 when nobody knows.
+// progress shows the progress of an operation. total is 0 if it is unknown.
 func (s *screen) progress(done, total float64, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +44,7 @@ func (s *screen) progress(done, total float64, message string) {
 	s.drawLocked(s.drawn)
 }
 
-// clear takes the bar away, and leaves the row of a question that nobody will answer any more.
+// clear removes the bar, and ends the row of a question that needs no answer any more.
 func (s *screen) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +56,7 @@ func (s *screen) clear() {
 	}
 }
 
-// ask keeps the bar away, for somebody who types, until the function that it returns is called.
+// ask hides the bar while the user types, until done is called.
 func (s *screen) ask() (done func()) {
 	s.clear()
 	s.mu.Lock()
@@ -73,7 +71,7 @@ func (s *screen) ask() (done func()) {
 
 func (s *screen) wipeLocked() {
 	if s.drawn != "" {
-		fmt.Fprint(s.w, "\r\x1b[K")
+		drawOn(s.w, []byte(toColumn0+wipeRow))
 	}
 }
 
@@ -90,10 +88,10 @@ func ratio(done, total float64) string {
 	return fmt.Sprint(done)
 }
 
-// barWidth is how many letters of the row are the bar itself.
+// barWidth is the width of the bar itself, in characters.
 const barWidth = 24
 
-// barOf draws a bar in a row of so many letters.
+// barOf draws a bar in a row of width characters.
 func barOf(done, total float64, message string, width int) string {
 	full := 0
 	if total > 0 {
@@ -107,18 +105,17 @@ func barOf(done, total float64, message string, width int) string {
 	if message != "" {
 		text += "  " + visible(message, 200)
 	}
-	if utf8.RuneCountInString(text) >= width { // the last column stays free, or the row would wrap
+	// The last column stays empty, otherwise the row would wrap.
+	if utf8.RuneCountInString(text) >= width {
 		text = string([]rune(text)[:width-2]) + "…"
 	}
 	return text
 }
 
-// widthOf is how many letters a row of the terminal has.
+// widthOf returns the width of the terminal, in characters.
 func widthOf(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > barWidth {
-			return width
-		}
+	if width, _, err := sizeOf(w); err == nil && width > barWidth {
+		return width
 	}
 	return 80
 }

@@ -21,14 +21,36 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
+// stuckVariable is the environment variable of a copy of the test program that is parley with the
+// method stuck in its demo.
+const stuckVariable = "PARLEY_TEST_STUCK"
+
+func stuckChild() int {
+	return mainOf(&app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, logs: true, methods: func(m *jsonrpc.Mux) {
+		m.Add("stuck", jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
+			fmt.Fprintln(os.Stdout, "entered")
+			select {}
+		}))
+	}})
+}
+
 func TestMain(m *testing.M) {
+	if os.Getenv("PARLEY_HOSTILE") != "" { // this is the child of TestNothingHiddenReachesATerminal
+		os.Exit(hostileChild())
+	}
+	if os.Getenv(stuckVariable) != "" { // this is the child of TestAStuckHandler
+		os.Exit(stuckChild())
+	}
 	testscript.Main(m, map[string]func(){"parley": main})
 }
 
-// TestScripts runs testdata/*.txtar. Each script has a demo of its own, whose addresses are in $HTTP, $WS, $TCP and $UNIX;
-// those where it speaks MCP are in $MCP_HTTP, $MCP_WS, $MCP_SSE, $MCP_TCP and $MCP_UNIX, those of its agents in $ACP_HTTP, $ACP_WS, $ACP_UNIX,
+// TestScripts runs testdata/*.txtar. Each script has its own demo, with addresses in $HTTP, $WS,
+// $TCP and $UNIX, and their parts as in setPlaces. The addresses for MCP are in $MCP_HTTP, $MCP_WS,
+// $MCP_SSE, $MCP_TCP and $MCP_UNIX; those of its agents are in $ACP_HTTP, $ACP_WS, $ACP_UNIX,
 // $A2A_HTTP, $A2A_WS and $A2A_UNIX.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txtar")
@@ -40,14 +62,17 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each command under the race detector takes a second more
+			// Otherwise each command takes a second longer with the race detector.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("SUITES", suites)
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			return startDemo(nil, env.Setenv, env.Defer)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "demo": demoWith, "certify": certify, "examples": examples, "saved": saved, "enddemo": endDemo},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "demo": demoWith, "certify": certify, "examples": examples, "guide": guide, "saved": saved, "enddemo": endDemo, "gatestart": gateStart},
 	})
 }
 
-// exits runs a command that must end with the exit code: exits 2 parley call
+// exits runs a command and requires its exit code: exits 2 parley call
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND …")
@@ -62,7 +87,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// demoWith starts another demo with more flags and points $HTTP, $WS, $TCP and $UNIX to it: demo --token-file token.txt
+// demoWith starts another demo with additional flags and sets $HTTP, $WS, $TCP and $UNIX to it:
+// demo --token-file token.txt
 func demoWith(ts *testscript.TestScript, neg bool, args []string) {
 	for i, arg := range args {
 		if strings.HasSuffix(arg, ".txt") || strings.HasSuffix(arg, ".pem") {
@@ -79,13 +105,13 @@ func demoWith(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
-// ended is what ends the demos that a script has started.
+// ended stores the functions that stop the demos of a script.
 var ended = struct {
 	sync.Mutex
 	of map[*testscript.TestScript][]func()
 }{of: map[*testscript.TestScript][]func(){}}
 
-// endDemo ends the demos that demo has started, before the script does.
+// endDemo stops the demos that the demo command started, before the script ends.
 func endDemo(ts *testscript.TestScript, neg bool, args []string) {
 	ended.Lock()
 	all := ended.of[ts]
@@ -96,7 +122,7 @@ func endDemo(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// saved puts what the last command printed into a variable, without the quotes of JSON: saved RUN
+// saved stores the output of the last command in a variable, without JSON quotes: saved RUN
 func saved(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: saved NAME")
@@ -104,31 +130,60 @@ func saved(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], strings.Trim(strings.TrimSpace(ts.ReadFile("stdout")), `"`))
 }
 
-// examples runs the three examples at the beginning of a verb's help, as they stand but for the ports: examples mcp tools
+// examples runs the three examples of a command's help, unchanged except for the ports: examples
+// mcp tools
 func examples(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("parley", append(args, "--help")...))
+	if ran := runLines(ts, ts.ReadFile("stdout"), "  parley "); ran < 2 {
+		ts.Fatalf("%d examples were found in the help of %s", ran, strings.Join(args, " "))
+	}
+}
+
+// guide runs the commands in the sh blocks of a page of docs/guides, unchanged except for the
+// ports, in the folder of the script: guide load.md
+func guide(ts *testscript.TestScript, neg bool, args []string) {
+	text, err := os.ReadFile(filepath.Join(guides, args[0]))
+	ts.Check(err)
+	ran := 0
+	for _, block := range strings.Split(string(text), "\n```")[1:] {
+		if code, ok := strings.CutPrefix(block, "sh\n"); ok {
+			ran += runLines(ts, code, "parley ")
+		}
+	}
+	if ran < 2 {
+		ts.Fatalf("%d commands were found in %s", ran, args[0])
+	}
+}
+
+// guides is the folder of the guides, from the working directory of the tests.
+var guides, _ = filepath.Abs("../../docs/guides")
+
+// suites is the folder of the example suites.
+var suites, _ = filepath.Abs("../../examples/suites")
+
+// runLines runs the lines of text that begin with prefix, and returns their number. A line with a
+// comment that names Ctrl-C does not end by itself, and is skipped.
+func runLines(ts *testscript.TestScript, text, prefix string) (ran int) {
 	real := strings.NewReplacer(" :3000/mcp", " "+ts.Getenv("MCP_HTTP"), "http://127.0.0.1:3000/mcp", ts.Getenv("MCP_HTTP"),
 		" :3000/acp", " "+ts.Getenv("ACP_HTTP"), " :3000/a2a", " "+ts.Getenv("A2A_HTTP")+"/a2a",
-		" :3000/rpc", " "+ts.Getenv("HTTP"), "http://127.0.0.1:3000/rpc", ts.Getenv("HTTP"), "http://127.0.0.1:3000", ts.Getenv("A2A_HTTP"), "tcp://127.0.0.1:3001", ts.Getenv("TCP"))
-	ran := 0
-	for line := range strings.Lines(ts.ReadFile("stdout")) {
-		command, ok := strings.CutPrefix(line, "  parley ")
+		" :3000/rpc", " "+ts.Getenv("HTTP"), "http://127.0.0.1:3000/rpc", ts.Getenv("HTTP"), "http://127.0.0.1:3000", ts.Getenv("A2A_HTTP"), "tcp://127.0.0.1:3001", ts.Getenv("TCP"),
+		"http://127.0.0.1:7500", ts.Getenv("GATE"))
+	for line := range strings.Lines(text) {
+		command, ok := strings.CutPrefix(line, prefix)
 		if !ok || strings.Contains(command, "example.com") || strings.Contains(command, "Ctrl-C") {
 			continue
 		}
-		command, _, _ = strings.Cut(strings.TrimSpace(command), "   ") // a remark
+		command, _, _ = strings.Cut(strings.TrimSpace(command), "   ") // a comment
 		ts.Logf("> parley %s", command)
 		if err := ts.Exec("parley", shellWords(real.Replace(command))...); err != nil {
 			ts.Fatalf("the example does not run: parley %s: %v", command, err)
 		}
 		ran++
 	}
-	if ran < 2 {
-		ts.Fatalf("%d examples were found in the help of %s", ran, strings.Join(args, " "))
-	}
+	return ran
 }
 
-// certify makes cert.pem and key.pem for 127.0.0.1.
+// certify creates cert.pem and key.pem for 127.0.0.1.
 func certify(ts *testscript.TestScript, neg bool, args []string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ts.Check(err)
@@ -144,12 +199,30 @@ func certify(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
 }
 
-// startTime bounds how long a demo may take to come up.
+// setPlaces stores the parts of an address: host and port in $PLACE (HTTP), $SECURE (HTTPS) and
+// $STREAM (TCP), and the addresses of HTTP without a path in $ROOT and $WSROOT.
+func setPlaces(setenv func(string, string), scheme, address string) {
+	place, _, _ := strings.Cut(strings.TrimPrefix(address, scheme+"://"), "/")
+	switch scheme {
+	case "http":
+		setenv("PLACE", place)
+		setenv("ROOT", "http://"+place)
+		setenv("WSROOT", "ws://"+place)
+	case "https":
+		setenv("SECURE", place)
+	case "tcp":
+		setenv("STREAM", place)
+	}
+}
+
+// startTime bounds how long a demo may take to start.
 const startTime = 20 * time.Second
 
-// startDemo runs a demo in this process until the script ends, and puts its addresses into the environment.
+// startDemo runs a demo in this process until the script ends, and stores its addresses in the
+// environment.
 func startDemo(flags []string, setenv func(string, string), atEnd func(func())) error {
-	dir, err := os.MkdirTemp("", "parley") // for paths of sockets the system has a limit, which test folders may be over
+	// Socket paths have a maximum length that test folders can exceed.
+	dir, err := os.MkdirTemp("", "parley")
 	if err != nil {
 		return err
 	}
@@ -193,6 +266,7 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 				setenv(strings.ToUpper(words[i-2]+"_"+scheme), word)
 			case i > 1 && words[i-1] == "call" && isAddress:
 				setenv(strings.ToUpper(scheme), word)
+				setPlaces(setenv, scheme, word)
 			}
 		}
 		if strings.Contains(lines.Text(), "Ctrl-C") {

@@ -27,33 +27,22 @@ func runOn(t *testing.T, words ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// answering is a TCP server that says one thing to each line, and goes on or hangs up.
+// answering starts a TCP server that sends one fixed text for each line, and then continues or
+// closes the connection.
 func answering(t *testing.T, say string, hangUp bool) (target string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
+	return "tcp://" + acceptTCP(t, func(c net.Conn) {
+		lines := bufio.NewScanner(c)
+		for lines.Scan() {
+			if _, err := io.WriteString(c, say); err != nil || hangUp {
 				return
 			}
-			lines := bufio.NewScanner(c)
-			for lines.Scan() {
-				if _, err := io.WriteString(c, say); err != nil || hangUp {
-					break
-				}
-			}
-			_ = c.Close()
 		}
-	}()
-	return "tcp://" + l.Addr().String()
+	})
 }
 
-// TestStrangeServers: what does not speak JSON-RPC is told apart from what is not there.
+// TestStrangeServers checks that a server that does not speak JSON-RPC is distinguished from an
+// absent one.
 func TestStrangeServers(t *testing.T) {
 	web := func(status int, kind, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -72,7 +61,7 @@ func TestStrangeServers(t *testing.T) {
 		{"JSON that is no response", web(200, "application/json", `{"hello":1}`), exitProtocol},
 		{"another id", web(200, "application/json", `{"jsonrpc":"2.0","id":99,"result":1}`), exitProtocol},
 		{"result and error", web(200, "application/json", `{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":""}}`), exitProtocol},
-		{"not found", web(404, "text/plain", "no"), exitProtocol},
+		{"not found", web(404, "text/plain", "no"), exitAway},
 		{"unauthorized", web(401, "text/plain", "no"), exitAuth},
 		{"forbidden", web(403, "text/plain", "no"), exitAuth},
 		{"overloaded", web(503, "text/plain", "no"), exitAway},
@@ -94,7 +83,8 @@ func TestStrangeServers(t *testing.T) {
 	}
 }
 
-// TestBatchWithoutBatches: a server that takes none is asked one by one.
+// TestBatchWithoutBatches checks that requests are sent one by one to a server that rejects
+// batches.
 func TestBatchWithoutBatches(t *testing.T) {
 	service := demo.New("test")
 	for _, carrier := range []string{"tcp://127.0.0.1:0", "http://127.0.0.1:0"} {
@@ -110,7 +100,7 @@ func TestBatchWithoutBatches(t *testing.T) {
 	}
 }
 
-// TestTimeoutsNameWhatWaits: on every way to call.
+// TestTimeoutsNameWhatWaits checks that every kind of call lists the pending calls on a timeout.
 func TestTimeoutsNameWhatWaits(t *testing.T) {
 	target := serveDemo(t, "tcp://127.0.0.1:0").String()
 	file := filepath.Join(t.TempDir(), "batch")
@@ -121,10 +111,10 @@ func TestTimeoutsNameWhatWaits(t *testing.T) {
 		words []string
 		want  string
 	}{
-		{[]string{"sleep", "60000"}, "parley: sleep: no answer within 50ms (--timeout); outstanding: id 1\n"},
-		{[]string{"sleep", "60000", "--id", "mine"}, "parley: sleep: no answer within 50ms (--timeout); outstanding: id \"mine\"\n"},
-		{[]string{"--batch", file}, "parley: batch: no answer within 50ms (--timeout); outstanding: id \"slow\", 2\n"},
-		{[]string{"--raw", `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[60000]}`}, "parley: no answer within 50ms (--timeout)"},
+		{[]string{"sleep", "60000"}, "parley: sleep: no response within 50ms (--timeout); outstanding: id 1\n"},
+		{[]string{"sleep", "60000", "--id", "mine"}, "parley: sleep: no response within 50ms (--timeout); outstanding: id \"mine\"\n"},
+		{[]string{"--batch", file}, "parley: batch: no response within 50ms (--timeout); outstanding: id \"slow\", 2\n"},
+		{[]string{"--raw", `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[60000]}`}, "parley: no response within 50ms (--timeout)"},
 	} {
 		code, stdout, stderr := runOn(t, append([]string{"call", target, "--timeout", "50ms"}, c.words...)...)
 		if code != exitAway || stdout != "" || !strings.HasPrefix(stderr, c.want) {
@@ -133,7 +123,8 @@ func TestTimeoutsNameWhatWaits(t *testing.T) {
 	}
 }
 
-// TestRawStreamGoesOn: behind the answer, until the server hangs up or time is up, and neither is a failure.
+// TestRawStreamGoesOn checks that --stream continues after the response until the server closes the
+// connection or the time is up, and that neither is an error.
 func TestRawStreamGoesOn(t *testing.T) {
 	const said = `{"jsonrpc":"2.0","id":1,"result":1}` + "\n" + `{"jsonrpc":"2.0","method":"news"}` + "\n"
 	for _, c := range []struct{ target, patience, want string }{

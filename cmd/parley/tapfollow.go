@@ -13,8 +13,8 @@ import (
 	"github.com/da1ed7bb/parley/capture"
 )
 
-// follow shows a recording on stderr while it grows. The function that it returns waits until all is shown, once the recording has
-// ended.
+// follow prints a recording on stderr while it grows. wait blocks until the recording has ended and
+// everything is printed.
 func (a *app) follow(rec *capture.Recorder, terms, colour string) (wait func(), err error) {
 	filter, err := capture.ParseFilter(terms, time.Now())
 	if err != nil {
@@ -32,8 +32,9 @@ func (a *app) follow(rec *capture.Recorder, terms, colour string) (wait func(), 
 	go func() {
 		defer close(done)
 		rev := int64(0)
-		for rec.Wait(context.Background(), rev) == nil { // it ends with the recording
-			page := rec.Since(rev, math.MaxInt) // all there is, since a call that has its answer comes behind it
+		for rec.Wait(context.Background(), rev) == nil { // ends with the recording
+			// All rows, since a call whose response arrived moves to the end.
+			page := rec.Since(rev, math.MaxInt)
 			rev = page.Next
 			slices.SortStableFunc(page.Rows, func(a, b capture.Row) int {
 				return cmp.Or(cmp.Compare(a.Ref.Seq, b.Ref.Seq), cmp.Compare(a.Ref.Member, b.Ref.Member))
@@ -46,17 +47,17 @@ func (a *app) follow(rec *capture.Recorder, terms, colour string) (wait func(), 
 	return func() { <-done }, nil
 }
 
-// A follower writes a line for each row, as --trace does.
+// A follower writes one line per row, as --trace does.
 type follower struct {
 	w       io.Writer
 	log     *capture.Log
 	filter  *capture.Filter
 	palette palette
-	last    capture.Ref // the newest row that was seen
+	last    capture.Ref // the newest row seen
 }
 
-// show writes a row that is new. What changes later, such as a call that has its answer, shows in the line of the answer; a call that
-// will have none is told again.
+// show prints a new row. Later changes of a row, such as the response to a call, are printed with
+// the response; a call that stays without a response is printed again.
 func (f *follower) show(r *capture.Row) {
 	seen := r.Ref.Seq < f.last.Seq || r.Ref.Seq == f.last.Seq && r.Ref.Member <= f.last.Member
 	if !seen {
@@ -68,7 +69,7 @@ func (f *follower) show(r *capture.Row) {
 			return
 		}
 	case capture.RowOpen, capture.RowStderr:
-		return // stderr passes by itself
+		return // stderr is passed through already
 	case capture.RowClose:
 		if r.Brief == "" {
 			return
@@ -79,16 +80,34 @@ func (f *follower) show(r *capture.Row) {
 		}
 	}
 	if !f.filter.Match(r, func() []byte {
-		payload, _ := f.log.Payload(r.Ref) // what is gone holds no text
+		payload, _ := f.log.Payload(r.Ref) // an evicted payload matches no text
 		return payload
 	}) {
 		return
 	}
-	fmt.Fprintln(f.w, lineOf(r, f.palette))
+	fmt.Fprintln(f.w, lineOf(r, f.palette, usualWidth))
 }
 
-// lineOf is a row for people.
-func lineOf(r *capture.Row, p palette) string {
+// usualWidth is the width of the column of methods if the longest is not known yet.
+const usualWidth = 28
+
+// whatOfRow returns the method of a row and what it is applied to, or another name of the row.
+func whatOfRow(r *capture.Row) string {
+	what := r.Method
+	if r.Name != "" {
+		what += " " + r.Name
+	}
+	switch r.Kind {
+	case capture.RowBatch:
+		what = fmt.Sprintf("batch of %d", r.Members)
+	case capture.RowOpen, capture.RowJunk, capture.RowLost, capture.RowClose, capture.RowStderr:
+		what = r.Kind
+	}
+	return visible(orElse(what, "?"), 60)
+}
+
+// lineOf formats a row for people. width is that of the column of methods, in characters.
+func lineOf(r *capture.Row, p palette, width int) string {
 	arrow, colour := "·", ""
 	switch r.Dir {
 	case capture.Out:
@@ -96,10 +115,7 @@ func lineOf(r *capture.Row, p palette) string {
 	case capture.In:
 		arrow, colour = "←", p.number
 	}
-	what, note := r.Method, ""
-	if r.Name != "" {
-		what += " " + r.Name
-	}
+	note := ""
 	switch r.Kind {
 	case capture.RowNotification:
 		note = "notification"
@@ -110,14 +126,12 @@ func lineOf(r *capture.Row, p palette) string {
 		}
 	case capture.RowError:
 		note = fmt.Sprintf("error %d %s", r.Code, r.Brief)
-	case capture.RowBatch:
-		what, note = fmt.Sprintf("batch of %d", r.Members), ""
 	case capture.RowHTTP:
 		note = fmt.Sprintf("HTTP %d", r.Code)
 	case capture.RowOpen:
-		what, note = r.Kind, r.Target
+		note = r.Target
 	case capture.RowJunk, capture.RowLost, capture.RowClose, capture.RowStderr:
-		what, note = r.Kind, r.Brief
+		note = r.Brief
 	}
 	if r.State == capture.StateUnanswered || r.State == capture.StateFailed && r.Kind == capture.RowRequest {
 		note = strings.TrimSpace(r.State + " " + r.Brief)
@@ -129,16 +143,16 @@ func lineOf(r *capture.Row, p palette) string {
 		}
 		note += "  " + mark + finding.Rule + ": " + finding.Text
 	}
-	if what == "" {
-		what = "?"
+	id, took, size := "", "", bytesOf(r.Size)
+	if r.Size == 0 { // an exchange, whose messages have rows of their own
+		size = ""
 	}
-	id, took := "", ""
 	if r.ID != "" {
 		id = "id " + visible(r.ID, 24)
 	}
 	if r.Took > 0 && r.Kind != capture.RowRequest {
 		took = milliseconds(r.Took)
 	}
-	text := fmt.Sprintf("%-5s %-28s %-8s %10s %9s  %s", r.Ref, visible(what, 60), id, took, bytesOf(r.Size), visible(note, 200))
+	text := fmt.Sprintf("%-5s %-*s %-8s %10s %9s  %s", r.Ref, width, whatOfRow(r), id, took, size, visible(note, 200))
 	return colour + arrow + p.end + " " + strings.TrimRight(text, " ")
 }

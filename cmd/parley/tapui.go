@@ -9,7 +9,8 @@ import (
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// page serves the page beside the tap, which records into it. What it returns last ends the page and waits for that.
+// page serves the page of the tap and returns its recorder. The returned function closes the page
+// and waits for it.
 func (t *tapping) page(ctx context.Context) (*capture.Recorder, func() error, error) {
 	a := t.app
 	redaction, err := t.flags.hide.redaction(a.getenv)
@@ -25,26 +26,35 @@ func (t *tapping) page(ctx context.Context) (*capture.Recorder, func() error, er
 		return nil, nil, err
 	}
 	o := &playground.Options{
-		Tap:     &playground.Tap{Server: strings.Join(a.argv, " "), File: t.flags.record},
+		Tap:     &playground.Tap{Server: strings.Join(t.program.Argv, " "), File: t.flags.record},
 		Configs: none,
 		Judges:  judges,
 		Version: thisBuild().Version,
-		Log:     none.say,
+		Log:     none.log,
 	}
-	if !a.hasArgv {
+	if !t.runs() {
 		o.Tap.Server, o.Tap.At = t.server.String(), t.at.String()
 	}
-	o.Recording = capture.Options{File: t.flags.record, Redact: redaction}
+	o.Recording = capture.Options{File: t.flags.record, MaxDisk: t.maxDisk(), Redact: redaction}
 	page, err := playground.New(o)
+	if err != nil && t.own {
+		t.noFile(err)
+		o.Tap.File, o.Recording.File = "", ""
+		page, err = playground.New(o)
+	}
 	if err != nil {
-		_ = bound.Close() // err says why
+		_ = bound.Close() // err is returned
 		return nil, nil, recordError(t.flags.record, err)
 	}
-	fmt.Fprintf(a.stderr, "parley: what passes is shown at http://%s/#token=%s\n", bound.Addr(), page.Token())
+	if !t.own {
+		a.tellName("--record", t.flags.record, page.Recorder())
+	}
+	fmt.Fprintf(a.stderr, "parley: the traffic is shown at http://%s/#token=%s\n", bound.Addr(), page.Token())
 
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx)) // as long as the tap
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx)) // lives as long as the tap
 	ended := make(chan error, 1)
-	go func() { ended <- a.servePage(serving, page, bound, none, nil, &reporter{w: a.stderr}) }()
+	shown := &servedPage{page: page, bound: bound, file: none, reports: &reporter{w: a.stderr}}
+	go func() { ended <- shown.serve(serving) }()
 	return page.Recorder(), func() error {
 		stop()
 		return <-ended

@@ -4,35 +4,38 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/harmless"
+	"github.com/da1ed7bb/parley/internal/x/secret"
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/transport/stream"
 )
 
 // traceToStderr is the value of --trace without a file.
 const traceToStderr = "-"
 
-// A tracer tells each message that passes: for people on stderr, or in a session file.
+// A tracer prints each message on stderr, or records it in a session file.
 type tracer struct {
-	w       io.Writer
+	w       io.Writer // for people
+	file    *capture.Recorder
 	close   func() error
 	asLines bool // for people
 	palette palette
+	trips   atomic.Int64 // payloads and HTTP requests that were sent
+	watch   parley.Tap   // receives everything as well, with mu held; may be nil
 
-	mu      sync.Mutex // guards what is below, and keeps lines whole
+	mu      sync.Mutex // guards the fields below, and prevents interleaved lines
 	waiting map[waitKey]sent
-	seq     int64  // of the file
-	entry   []byte // of the file, while it is made
 }
 
 type waitKey struct {
-	out bool // who asked: we
+	out bool // we sent the request
 	id  string
 }
 
@@ -41,7 +44,11 @@ type sent struct {
 	at     time.Time
 }
 
-// maxWaiting bounds the questions that a tracer remembers until their answer. Past it, answers are told without a method.
+// plainSecrets redacts secrets by name in bytes that are not a message.
+var plainSecrets = secret.New(nil)
+
+// maxWaiting is the maximum number of pending requests that a tracer remembers. Beyond it,
+// responses are printed without a method.
 const maxWaiting = 65_536
 
 func (a *app) tracer(flag, colour string) (*tracer, error) {
@@ -54,42 +61,96 @@ func (a *app) tracer(flag, colour string) (*tracer, error) {
 		}
 		return t, err
 	}
-	f, err := os.OpenFile(flag, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	rec, err := capture.New(&capture.Options{File: flag, MaxRows: 100}) // its rows are not read
 	if err != nil {
-		return nil, usagef("--trace: %v", err)
+		return nil, fileError("--trace", flag, err)
 	}
-	t.w, t.close = f, f.Close
+	a.tellName("--trace", flag, rec)
+	a.traces = append(a.traces, rec)
+	rec.Hide(a.secrets.Values()...)
+	t.file = rec
+	t.close = func() error {
+		if err := rec.Close(); err != nil { // a full disk must not fail the call
+			fmt.Fprintf(a.stderr, "parley: --trace: %s\n", visible(strings.TrimPrefix(err.Error(), "capture: "), 300))
+		}
+		return nil
+	}
 	return t, nil
 }
 
-// see is a parley.Tap.
+// again returns a tracer with its own count that writes to the same place. A nil tracer returns one
+// that only counts.
+func (t *tracer) again() *tracer {
+	own := &tracer{waiting: make(map[waitKey]sent)}
+	if t != nil {
+		own.w, own.file, own.asLines, own.palette = t.w, t.file, t.asLines, t.palette
+	}
+	return own
+}
+
+// see implements parley.Tap.
 func (t *tracer) see(f parley.Frame) {
+	if f.Out {
+		t.trips.Add(1)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.asLines {
+	if t.watch != nil {
+		t.watch(f)
+	}
+	switch {
+	case t.asLines:
 		t.tell(f)
-	} else {
+	case t.file != nil:
 		t.record(f)
 	}
 }
 
-// record writes one line of a session file, as parley tap --record does; parley replay and the page open it.
+// note prints what is reached, and how. It does nothing for a nil tracer, and for one that writes a
+// session file.
+func (t *tracer) note(text string) {
+	if t == nil || !t.asLines {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(t.w, "%s•%s %s\n", t.palette.mark, t.palette.end, visible(plainSecrets.Address(text), 300))
+}
+
+// transportOf names the transport to a target.
+func transportOf(t parley.Target) string {
+	framing := ", a message per line"
+	if t.Framing == stream.Header {
+		framing = ", Content-Length headers"
+	}
+	switch t.Scheme {
+	case "http", "https":
+		return "HTTP, a POST per message"
+	case "sse+http", "sse+https":
+		return "HTTP+SSE"
+	case "ws", "wss":
+		return "WebSocket"
+	case "exec":
+		return "stdin and stdout" + framing
+	case "unix":
+		return "a Unix socket" + framing
+	case "tls":
+		return "TLS" + framing
+	}
+	return "TCP" + framing
+}
+
+// record adds a message to the session file without secrets, as parley tap --record does. parley
+// replay and the page can open the file.
 func (t *tracer) record(f parley.Frame) {
 	e := capture.Event{Time: f.Time, Kind: capture.KindMessage, Dir: capture.In, Conn: 1, Data: f.Payload, Size: len(f.Payload)}
 	if f.Out {
 		e.Dir = capture.Out
 	}
-	t.seq++
-	e.Seq = t.seq
-	t.entry = t.entry[:0]
-	if t.seq == 1 {
-		t.entry = capture.AppendHeader(t.entry)
-	}
-	t.entry = capture.AppendLine(t.entry, &e)
-	_, _ = t.w.Write(t.entry) // a full disk must not stop the call
+	t.file.Add(e)
 }
 
-// tell writes a line for each message of the payload.
+// tell prints a line for each message of the payload.
 func (t *tracer) tell(f parley.Frame) {
 	first := true
 	bad := jsonrpc.Scan(f.Payload, func(m *jsonrpc.Message) {
@@ -101,16 +162,16 @@ func (t *tracer) tell(f parley.Frame) {
 		t.line(f, t.describe(f, m), size)
 	})
 	if bad != nil && first {
-		t.line(f, described{what: "no message: " + visible(string(f.Payload), 60)}, bytesOf(len(f.Payload)))
+		t.line(f, described{what: "not a message: " + visible(string(plainSecrets.JSON(f.Payload)), 60)}, bytesOf(len(f.Payload)))
 	}
 }
 
-// described is what a trace says of one message.
+// described is the description of one message in a trace.
 type described struct {
-	what string // method, or what is known instead
+	what string // the method, or a substitute if it is unknown
 	id   string
 	took string
-	note string // how it ended
+	note string // how the call ended
 }
 
 func (t *tracer) describe(f parley.Frame, m *jsonrpc.Message) described {
@@ -138,7 +199,7 @@ func (t *tracer) describe(f parley.Frame, m *jsonrpc.Message) described {
 		var e struct {
 			Code json.Number `json:"code"`
 		}
-		_ = json.Unmarshal(m.Error, &e) // what cannot be read is told without a code
+		_ = json.Unmarshal(m.Error, &e) // an unreadable error is printed without a code
 		d.note = "error " + e.Code.String()
 	}
 	if m.Bad != nil {
@@ -178,11 +239,5 @@ func bytesOf(n int) string {
 	return fmt.Sprintf("%d MiB", n>>20)
 }
 
-// visible is text for one line of a terminal, at most n letters long.
-func visible(text string, n int) string {
-	text = string(appendHarmless(nil, []byte(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(strings.ToValidUTF8(text, "\uFFFD")))))
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:n-1]) + "…"
-}
+// visible returns text for one line of a terminal, at most n characters long.
+func visible(text string, n int) string { return harmless.Cut(text, n) }

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// hangups is nothing: the system has no such signal.
+// hangups returns a nil channel: the system has no such signal.
 func hangups() (signals <-chan os.Signal, stop func()) { return nil, func() {} }

@@ -16,22 +16,23 @@ import (
 	"time"
 )
 
-// An upProcess is "parley up" in a process of its own: this test program, as testscript makes it one.
+// An upProcess is "parley up" in a separate process: this test program, under the name that
+// testscript gives it.
 type upProcess struct {
 	*testing.T
 	cmd   *exec.Cmd
 	base  string
 	token string
 
-	mu   sync.Mutex // guards what is below
-	said bytes.Buffer
-	more chan struct{} // closed at the next words
+	mu     sync.Mutex // guards the fields below
+	stderr bytes.Buffer
+	more   chan struct{} // closed at the next output
 }
 
 var upAddress = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/#token=([\w-]{43})`)
 
-// parleyProgram is this test program under the name by which testscript makes it parley. It is a file of its own, since parley up
-// starts itself again.
+// parleyProgram returns this test program under the name by which testscript runs it as parley. It
+// is a separate file, because parley up starts itself again.
 func parleyProgram(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -62,29 +63,29 @@ func startUp(t *testing.T, args ...string) *upProcess {
 	if err := u.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = u.cmd.Process.Kill(); _ = u.cmd.Wait() }) // it has mostly ended
+	t.Cleanup(func() { _ = u.cmd.Process.Kill(); _ = u.cmd.Wait() }) // it has usually ended already
 	m := upAddress.FindStringSubmatch(u.wait(upAddress))
 	u.base, u.token = m[1], m[2]
 	return u
 }
 
-// Write takes what the process says on stderr.
+// Write receives the stderr of the process.
 func (u *upProcess) Write(p []byte) (int, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.said.Write(p)
+	u.stderr.Write(p)
 	close(u.more)
 	u.more = make(chan struct{})
 	return len(p), nil
 }
 
-// wait waits until the process has said something, and returns all that it said.
+// wait waits until the output of the process matches what, and returns all of the output.
 func (u *upProcess) wait(what *regexp.Regexp) string {
 	u.Helper()
 	late := time.After(30 * time.Second)
 	for {
 		u.mu.Lock()
-		text, more := u.said.String(), u.more
+		text, more := u.stderr.String(), u.more
 		u.mu.Unlock()
 		if what.MatchString(text) {
 			return text
@@ -117,7 +118,8 @@ func (u *upProcess) call(method, params string) string {
 	return string(text)
 }
 
-// The page comes up with its demo services, in processes of their own, and all of them end with it.
+// TestUp checks that the page starts with its demo services in separate processes, and that all of
+// them end with it.
 func TestUp(t *testing.T) {
 	u := startUp(t)
 	for _, c := range []struct{ target, text, want string }{
@@ -140,13 +142,14 @@ func TestUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.wait(regexp.MustCompile(`@scribe ended \(pid ` + child[1] + `\)`))
-	_ = u.cmd.Wait() // its code is that of an interrupt
+	_ = u.cmd.Wait() // its exit code is that of an interrupt
 	if code := u.cmd.ProcessState.ExitCode(); code != 0 && code != exitCancelled {
-		t.Errorf("it ended with %d:\n%s", code, u.said.String())
+		t.Errorf("it ended with %d:\n%s", code, u.stderr.String())
 	}
 }
 
-// A file of servers approves its programs. What it gets later is shown and does not run; an address that it gets later can be used.
+// TestUpWithAFile checks that a file of servers approves its programs. A program that is added
+// later is shown and does not run; an address that is added later can be used.
 func TestUpWithAFile(t *testing.T) {
 	dir := t.TempDir()
 	file, trace := filepath.Join(dir, "parley.yaml"), filepath.Join(dir, "trace")
@@ -168,42 +171,41 @@ func TestUpWithAFile(t *testing.T) {
 	}
 	write(mine + "  later:\n    command: touch\n    args: [" + trace + "]\n  away:\n    url: tcp://127.0.0.1:1\n")
 	u.wait(regexp.MustCompile(`@later is not approved`))
-	if got := u.call("targets/open", `{"target":"@later"}`); !strings.Contains(got, "not in the file when parley up was started") {
+	if got := u.call("targets/open", `{"target":"@later"}`); !strings.Contains(got, "not in the file when parley up started") {
 		t.Errorf("@later: %s", got)
 	}
-	if got := u.call("targets/open", `{"target":"@away"}`); !strings.Contains(got, "nobody listens there") {
+	if got := u.call("targets/open", `{"target":"@away"}`); !strings.Contains(got, "no server is listening there") {
 		t.Errorf("@away: %s", got)
 	}
 	write(strings.Replace(mine, "[demo, --stdio]", "[demo, --stdio, --changed]", 1))
 	u.wait(regexp.MustCompile(`@mine is not approved`))
-	if got := u.call("targets/open", `{"target":"@mine"}`); !strings.Contains(got, "not in the file when parley up was started") {
+	if got := u.call("targets/open", `{"target":"@mine"}`); !strings.Contains(got, "not in the file when parley up started") {
 		t.Errorf("@mine, changed: %s", got)
 	}
 	if _, err := os.Stat(trace); err == nil {
 		t.Error("a program was started that nobody has approved")
 	}
 	write("servers: nonsense\n")
-	u.wait(regexp.MustCompile(`there are no servers in it; the old ones stay`))
+	u.wait(regexp.MustCompile(`the file lists no servers; the previous ones stay active`))
 }
 
-// What the page may be and what not is decided before anything is started.
+// TestUpRefuses checks that invalid addresses of the page are rejected before anything is started.
 func TestUpRefuses(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"up", "--listen", "0.0.0.0:0"}, "for this machine alone"},
-		{[]string{"up", "--listen", "192.0.2.1:80"}, "for this machine alone"},
-		{[]string{"up", "--listen", "nonsense"}, "--listen is an address"},
+		{[]string{"up", "--listen", "0.0.0.0:0"}, "on this machine only"},
+		{[]string{"up", "--listen", "192.0.2.1:80"}, "on this machine only"},
+		{[]string{"up", "--listen", "nonsense"}, "--listen must be an address"},
 		{[]string{"up", "-c", filepath.Join(t.TempDir(), "none.json")}, "no such file"},
-		{[]string{"up", "--", "sh"}, "programs of a file only"},
 		{[]string{"up", "word"}, "word"},
-		{[]string{"config", "check"}, "which file"},
+		{[]string{"config", "check"}, "missing FILE"},
 	} {
-		var out, said bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, getenv: func(string) string { return "" }}
-		if code := a.main(t.Context(), c.args); code != exitUsage || !strings.Contains(said.String(), c.want) {
-			t.Errorf("parley %v: %d %s, want %q", c.args, code, said.String(), c.want)
+		var out, output bytes.Buffer
+		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &output, getenv: func(string) string { return "" }}
+		if code := a.main(t.Context(), c.args); code != exitUsage || !strings.Contains(output.String(), c.want) {
+			t.Errorf("parley %v: %d %s, want %q", c.args, code, output.String(), c.want)
 		}
 	}
 }

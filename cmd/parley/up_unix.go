@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// hangups are the signals HUP, by which somebody at the terminal approves a file anew.
+// hangups returns the HUP signals, by which the user approves a changed file again.
 func hangups() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)

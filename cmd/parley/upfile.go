@@ -16,53 +16,75 @@ import (
 	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/capture/lens"
 	"github.com/da1ed7bb/parley/config"
+	"github.com/da1ed7bb/parley/internal/x/private"
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// lookEvery is how often parley up looks whether its file has changed.
+// lookEvery is the interval at which parley up checks its file for changes.
 const lookEvery = time.Second
 
-// judges are the rules of every protocol.
+// judges returns the rules of every protocol.
 func judges() []capture.Judge { return lens.Judges() }
 
-// An upFile is the configuration that parley up was started with, if any, and the way to those of others.
+// An upFile is the configuration that parley up was started with, if any. It also finds the
+// configurations of other programs.
 type upFile struct {
 	path string
-	say  func(line string)
+	log  func(line string)
 
-	mu       sync.Mutex // guards what is below
-	text     []byte
-	file     *config.File
-	approved map[string]config.Entry // programs that may be started, as they were when somebody approved them
+	mu      sync.Mutex // guards the fields below
+	text    []byte
+	refused string // why the file is not read again; reported once
+	file    *config.File
+	// Programs that may be started, as they were when the user approved them.
+	approved map[string]config.Entry
 }
 
-// upFile reads the file that was named, and approves the programs in it. A file that cannot be read as a whole is a mistake of
-// whoever named it; a server in it that cannot be used is shown on the page.
+// upFile reads the named file and approves its programs. A file that cannot be read at all is a
+// usage error; a server in it that cannot be used is shown on the page.
 func (a *app) upFile(path string) (*upFile, error) {
-	f := &upFile{path: path, say: func(line string) { fmt.Fprintf(a.stderr, "parley: %s\n", visible(line, 2000)) }}
+	path = a.atHome(path)
+	f := &upFile{path: path, log: func(line string) { fmt.Fprintf(a.stderr, "parley: %s\n", visible(line, 2000)) }}
 	if path == "" {
 		return f, nil
 	}
-	file, err := config.Read(path, nil)
+	file, text, err := config.ReadText(path, nil)
 	if err != nil {
 		return nil, usagef("-c %s: %v", path, bareReason(err))
 	}
 	if len(file.Entries) == 0 {
-		reason := "there are no servers in it"
+		reason := "the file lists no servers"
 		if len(file.Problems) > 0 {
 			reason = visible(file.Problems[0].String(), 1000)
 		}
 		return nil, usagef("-c %s: %s", path, reason)
 	}
 	for _, p := range file.Problems {
-		f.say(path + ":" + p.String())
+		f.log(path + ":" + p.String())
 	}
-	f.text, _ = os.ReadFile(path) // it was just read
+	f.text = text
 	f.approve(file)
 	return f, nil
 }
 
-// bareReason is why a file could not be read, without its name, which stands before it.
+// atHome replaces a leading ~ in path with the home folder where the shell has not done so: after
+// -c= and in quotes. A file whose name starts with ~ takes precedence.
+func (a *app) atHome(path string) string {
+	rest, ok := strings.CutPrefix(filepath.ToSlash(path), "~/")
+	if !ok {
+		return path
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path
+	}
+	return filepath.Join(home, filepath.FromSlash(rest))
+}
+
+// bareReason returns why a file could not be read, without the name of the file.
 func bareReason(err error) error {
 	if where, ok := errors.AsType[*fs.PathError](err); ok {
 		return where.Err
@@ -70,7 +92,7 @@ func bareReason(err error) error {
 	return err
 }
 
-// approve lets the programs of file run.
+// approve allows the programs of file to run.
 func (f *upFile) approve(file *config.File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,15 +104,16 @@ func (f *upFile) approve(file *config.File) {
 	}
 }
 
-// isApproved reports whether e is a program that may be started: one of the file as somebody approved it, in all that matters.
+// isApproved reports whether e may be started: an approved entry of the file equals it in all
+// relevant fields.
 func (f *upFile) isApproved(e *config.Entry) bool {
 	known, ok := f.approved[e.Name]
 	return ok && slices.Equal(known.Command, e.Command) && slices.Equal(known.Env, e.Env) && known.Dir == e.Dir
 }
 
-const notApproved = "it was not in the file when parley up was started; start it again, or send it the signal HUP, to approve it"
+const notApproved = "it was not in the file when parley up started; to approve it, restart parley or send it the signal HUP"
 
-// targets are the servers of the file for the page.
+// targets returns the servers of the file as targets of the page.
 func (f *upFile) targets() []playground.Target {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +142,7 @@ func targetOf(e *config.Entry) playground.Target {
 	}
 }
 
-// secrets are texts of the file that must not be recorded.
+// secrets returns the texts of the file that must not be recorded.
 func (f *upFile) secrets() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +155,7 @@ func (f *upFile) secrets() []string {
 	return list
 }
 
-// config is the file for the page; nil if none was named.
+// config returns the file for the page, or nil if none was named.
 func (f *upFile) config() *playground.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,11 +188,12 @@ func configOf(client, path string, file *config.File) *playground.Config {
 	return c
 }
 
-// Found are the configurations of other programs.
+// Found returns the configurations of other programs.
 func (f *upFile) Found() []playground.Config {
-	own, _ := filepath.Abs(f.path) // one that cannot be named is another
+	own, _ := filepath.Abs(f.path) // a path without an absolute form counts as another file
 	var list []playground.Config
-	// Files of the project may be somebody else's, who would like to know what is in our environment.
+	// Another person may have written the project's files, and could use them to read our
+	// environment.
 	mine, theirs := config.Detect(config.Places{}, nil), config.Detect(config.Places{}, noVariables)
 	for i, found := range mine {
 		if !strings.HasPrefix(found.Shown, "~/") && i < len(theirs) {
@@ -178,12 +202,15 @@ func (f *upFile) Found() []playground.Config {
 		if name, err := filepath.Abs(found.Name); f.path != "" && err == nil && name == own {
 			continue
 		}
-		list = append(list, *configOf(found.Client, found.Shown, found.File))
+		c := configOf(found.Client, found.Shown, found.File)
+		c.File, _ = filepath.Abs(found.Name) // if it fails, the name as shown is used
+		list = append(list, *c)
 	}
 	return list
 }
 
-// Read reads what was pasted on the page. Variables of the environment are not filled in: whoever pastes is not whoever set them.
+// Read parses text that was pasted on the page. It does not expand environment variables, because
+// the author of the text may not be the user.
 func (f *upFile) Read(name, text string) playground.Config {
 	if name == "" {
 		name = config.UsualName([]byte(text))
@@ -191,8 +218,8 @@ func (f *upFile) Read(name, text string) playground.Config {
 	file := config.Parse(name, []byte(text), noVariables)
 	for i := range file.Entries {
 		if e := &file.Entries[i]; len(e.Missing) > 0 {
-			e.Problem = "it names " + strings.Join(e.Missing, " and ") + "; variables are filled in for parley up -c FILE"
-			for _, name := range e.Missing { // whether it is set is nobody's business here
+			e.Problem = "it uses " + strings.Join(e.Missing, " and ") + "; only parley up -c FILE expands variables"
+			for _, name := range e.Missing { // do not disclose whether the variable is set
 				file.Problems = slices.DeleteFunc(file.Problems, func(p config.Problem) bool { return strings.HasPrefix(p.Text, name+" is not set") })
 			}
 		}
@@ -200,19 +227,25 @@ func (f *upFile) Read(name, text string) playground.Config {
 	return *configOf("", name, file)
 }
 
-// noVariables reads a file as if nothing were set.
+// noVariables reads a file as if no environment variable were set.
 var noVariables = &config.Options{
 	Lookup: func(string) (string, bool) { return "", false },
 	ReadFile: func(string) ([]byte, error) {
-		return nil, &os.PathError{Err: errors.New("files are read for parley up -c FILE")}
+		return nil, &os.PathError{Err: errors.New("only parley up -c FILE reads files")}
 	},
 }
 
-// watch reads the file again when it has changed, until ctx ends. New programs in it may not run; with the signal HUP they may.
+// watch reads the file again after each change, until ctx ends. New programs in it may run only
+// after a HUP signal.
 func (f *upFile) watch(ctx context.Context, changed func()) {
 	if f.path == "" {
 		return
 	}
+	lookRepeatedly(ctx, func(approve bool) { f.reload(approve, changed) })
+}
+
+// lookRepeatedly calls reload every second, and with approve at the signal HUP, until ctx ends.
+func lookRepeatedly(ctx context.Context, reload func(approve bool)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	again, stop := hangups()
@@ -222,38 +255,49 @@ func (f *upFile) watch(ctx context.Context, changed func()) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			f.reload(false, changed)
+			reload(false)
 		case <-again:
-			f.reload(true, changed)
+			reload(true)
 		}
 	}
 }
 
-// reload reads the file if it is another than before, or if somebody approves what is in it. A file that is being written, or is
-// gone, leaves everything as it is. What is said of it is true already: changed is called before.
+// reload reads the file if it has changed, or if the user approves its content. A file that is
+// being written or is missing changes nothing. changed is called before the reload is reported, so
+// that a report is true when it is printed.
 func (f *upFile) reload(approve bool, changed func()) {
-	text, err := os.ReadFile(f.path)
+	file, text, err := config.ReadText(f.path, nil)
+	if refused, ok := errors.AsType[*private.RefusedError](err); ok {
+		f.mu.Lock()
+		said := f.refused == refused.Error()
+		f.refused = refused.Error()
+		f.mu.Unlock()
+		if !said {
+			f.log(refused.Error() + "; not reloaded")
+		}
+		return
+	}
 	if err != nil {
 		return
 	}
 	f.mu.Lock()
+	f.refused = ""
 	same := bytes.Equal(text, f.text)
 	f.mu.Unlock()
 	if same && !approve {
 		return
 	}
-	file := config.Parse(f.path, text, nil)
 	f.mu.Lock()
 	f.text = text
 	f.mu.Unlock()
 	if len(file.Entries) == 0 {
-		f.say(f.path + ": there are no servers in it; the old ones stay")
+		f.log(f.path + ": the file lists no servers; the previous ones stay active")
 		return
 	}
 	if approve {
 		f.approve(file)
 		changed()
-		f.say("read " + f.path + " again; its programs are approved")
+		f.log("reloaded " + f.path + "; its programs are approved")
 		return
 	}
 	f.mu.Lock()
@@ -266,10 +310,10 @@ func (f *upFile) reload(approve bool, changed func()) {
 	}
 	f.mu.Unlock()
 	changed()
-	f.say("read " + f.path + " again")
+	f.log("reloaded " + f.path)
 	for _, name := range waiting {
-		f.say("@" + name + " is not approved: " + notApproved)
+		f.log("@" + name + " is not approved: " + notApproved)
 	}
 }
 
-var errNoConfig = errors.New("which file? parley config check FILE")
+var errNoConfig = errors.New("missing FILE. Usage: parley config check FILE")

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A build is what this binary knows about itself.
+// A build describes this binary.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // built from a tree that differed from the revision
-	Time     string `json:"time,omitempty"`     // of the revision
+	Modified bool   `json:"modified,omitempty"` // built from a tree with uncommitted changes
+	Time     string `json:"time,omitempty"`     // of the commit
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
@@ -42,12 +42,22 @@ func thisBuild() build {
 	return b
 }
 
+// String returns the line of parley version.
+func (b build) String() string {
+	return fmt.Sprintf("parley %s %s %s/%s", b.Version, b.Go, b.OS, b.Arch)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "which parley this is",
-		Args:  noWords,
+		Short: "print the version",
+		Long: `Print the version of parley, of Go, and the system.
+
+  parley version
+  parley version --json
+  parley --version`,
+		Args: noWords,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if asJSON {
@@ -58,18 +68,18 @@ func (a *app) versionCommand() *cobra.Command {
 				_, err = fmt.Fprintf(a.stdout, "%s\n", text)
 				return err
 			}
-			_, err := fmt.Fprintf(a.stdout, "parley %s %s %s/%s\n", b.Version, b.Go, b.OS, b.Arch)
+			_, err := fmt.Fprintln(a.stdout, b)
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as a JSON object, with revision and time of the build")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object, with the revision and time of the build")
 	return cmd
 }
 
-// noWords refuses anything but flags.
+// noWords rejects positional arguments.
 func noWords(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s takes no word %q", cmd.CommandPath(), cut(plain(args[0]), 60))
+		return usagef("unexpected argument %[2]q (see %[1]s --help)", cmd.CommandPath(), cut(plain(args[0]), 60))
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-// Command a2a serves an agent of the Agent2Agent protocol: over HTTP with its card, JSON-RPC, REST and WebSocket, or on its stdin and stdout.
+// Command a2a serves an agent in the Agent2Agent protocol: over HTTP with its card, JSON-RPC, REST
+// and WebSocket, or on its stdin and stdout.
 //
 //	$ go run ./examples/a2a 127.0.0.1:9000 &
 //	$ curl -s localhost:9000/tasks
@@ -23,7 +24,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// plan is the agent: it asks once, and brings its plan line by line.
+// plan is the agent: it asks one question, and sends its plan line by line.
 func plan(ctx context.Context, r *a2a.Run) error {
 	days, err := r.Ask(ctx, a2a.Text("For how many days?"))
 	if err != nil {
@@ -53,7 +54,7 @@ func newServer() *a2a.Server {
 	}, a2a.AgentFunc(plan), nil)
 }
 
-// routes are the agent at one base, and a WebSocket beside it.
+// routes serves the agent at the root, and a WebSocket at /ws.
 func routes(h *a2ahttp.Server) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", h)
@@ -89,7 +90,7 @@ func listen(ctx context.Context, s *a2a.Server, address string) error {
 		<-ctx.Done()
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = h.Drain(grace) // streams that are left end with it
+		_ = h.Drain(grace) // this closes the remaining streams
 		_ = web.Shutdown(grace)
 	}()
 	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {

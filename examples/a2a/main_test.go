@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/a2a/a2ahttp"
 )
 
-// The client in this example is the same for every agent, whatever version it speaks.
+// The client in this example is the same for every agent, whatever its protocol version.
 func Example() {
 	s := newServer()
 	defer s.Close()

@@ -1,4 +1,5 @@
-// Command acp serves an agent of the Agent Communication Protocol: over HTTP as REST and as JSON-RPC, or on its stdin and stdout.
+// Command acp serves an agent in the Agent Communication Protocol: over HTTP as REST and as
+// JSON-RPC, or on its stdin and stdout.
 //
 //	$ go run ./examples/acp 127.0.0.1:8000 &
 //	$ curl -s localhost:8000/agents/greeter
@@ -24,7 +25,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// greet is the agent: it asks, and answers word by word.
+// greet is the agent: it asks for a name, and greets word by word.
 func greet(ctx context.Context, j *acp.Job) error {
 	name, err := j.Await(ctx, acp.UserMessage(acp.Text("What is your name?")))
 	if err != nil {
@@ -47,7 +48,7 @@ func newServer() *acp.Server {
 	return s
 }
 
-// routes are the two bindings of one server: JSON-RPC at /rpc, REST at all other paths.
+// routes returns the two bindings of one server: JSON-RPC at /rpc, REST at all other paths.
 func routes(s *acp.Server) (http.Handler, error) {
 	rest, err := acphttp.NewREST(s, nil)
 	if err != nil {
@@ -89,7 +90,7 @@ func run(ctx context.Context, args []string) error {
 	web := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		<-ctx.Done()
-		_ = web.Close() // the streams that are open have seen the end of their runs
+		_ = web.Close() // the open streams have received the end of their runs
 	}()
 	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/acp/acphttp"
 )
 
-// The client in this example is the same for JSON-RPC, on any carrier.
+// The client in this example is the same for JSON-RPC, over any transport.
 func Example() {
 	s := newServer()
 	defer s.Close()

@@ -1,4 +1,5 @@
-// Command agent serves one function in four protocols: over HTTP in ACP, A2A and MCP, and on its stdin and stdout in the protocol of code editors.
+// Command agent serves one function in four protocols: over HTTP in ACP, A2A and MCP, and on its
+// stdin and stdout in the Agent Client Protocol of code editors.
 //
 //	$ go run ./examples/agent 127.0.0.1:8000
 //	{"a2a":"http://127.0.0.1:8000/a2a","acp":"http://127.0.0.1:8000/acp","mcp":"http://127.0.0.1:8000/mcp"}
@@ -30,7 +31,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// routes are the agent in the three protocols that speak HTTP. The function that they come with ends what they have started.
+// routes returns a handler that serves the agent in the three protocols over HTTP. The returned
+// function closes the servers.
 func routes() (http.Handler, func(), error) {
 	acpServer := acp.NewServer(nil)
 	acpServer.Add(acpagent.New(packer))

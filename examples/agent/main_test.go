@@ -19,7 +19,7 @@ func days(_ context.Context, q *agent.Question) (*agent.Answer, error) {
 	return agent.Reply("3"), nil
 }
 
-// The same function, called in ways that cannot be told apart.
+// The same function, called through four protocols with equal results.
 func Example() {
 	ctx := context.Background()
 	run := func(protocol string, c *agent.Client) {

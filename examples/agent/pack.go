@@ -9,7 +9,8 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// pack is the agent: it is told what to pack, asks for how many days, and packs. It knows no protocol.
+// pack is the agent: it gets a list of things, asks for how many days, and packs them. It is
+// independent of the protocol.
 func pack(ctx context.Context, r *agent.Run) error {
 	things := strings.Split(r.Text(), ",")
 	answer, err := r.Ask(ctx, &agent.Question{Text: "For how many days?"})

@@ -1,5 +1,6 @@
-// Command agenteditor is both ends of the editor protocol, the Agent Client Protocol: alone it is an agent on its stdin and stdout, which an editor
-// may start; with a file and a command it is an editor that has the agent of that command tidy up the file.
+// Command agenteditor implements both sides of the Agent Client Protocol. Without arguments it is
+// an agent on its stdin and stdout, which an editor may start. With a file and a command it is an
+// editor: it starts the agent with the command and lets it tidy up the file.
 //
 //	$ printf 'tulips   \n\n\n\nroses\n' >beds.txt
 //	$ go run ./examples/agenteditor beds.txt -- agenteditor
@@ -25,7 +26,7 @@ var (
 	gaps     = regexp.MustCompile(`\n{3,}`)
 )
 
-// tidy is the agent: the prompt names a file, which it tidies up if it may.
+// tidy is the agent: the prompt names a file, which it tidies up if permitted.
 func tidy(ctx context.Context, t *editor.Turn) (editor.StopReason, error) {
 	path := t.Text()
 	before, err := t.ReadTextFile(ctx, path, 0, 0)
@@ -64,7 +65,7 @@ func newAgent() *editor.Agent {
 	return editor.NewAgent(editor.Implementation{Name: "tidy", Title: "Tidy", Version: "1.0"}, &editor.AgentOptions{Prompt: tidy})
 }
 
-// An office is the editor's side: it has files, and somebody to ask.
+// An office is the editor's side: it has files, and a user to ask.
 type office struct{ in *bufio.Scanner }
 
 func (o *office) options() *editor.ClientOptions {
@@ -83,7 +84,7 @@ func (o *office) options() *editor.ClientOptions {
 			if o.in.Scan() && strings.TrimSpace(o.in.Text()) == "1" {
 				return editor.Select(p.Options[0].ID), nil
 			}
-			return nil, nil // which says no
+			return nil, nil // nil means no
 		},
 	}
 }
@@ -101,7 +102,7 @@ func show(u *editor.Update) error {
 	return nil
 }
 
-// edit has the agent of a command work on a file.
+// edit starts an agent with a command and lets it work on a file.
 func edit(ctx context.Context, path string, argv []string) error {
 	child, err := stdio.Start(ctx, argv, nil)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// Both ends in one process.
+// Agent and editor in one process.
 func Example() {
 	dir, err := os.MkdirTemp("", "beds")
 	if err != nil {

@@ -1,4 +1,5 @@
-// Command batch sends three calls and a notification in one array, and reads each outcome by its index.
+// Command batch sends three calls and a notification in one array, and reads each result by its
+// index.
 //
 //	$ go run ./examples/batch
 //	sum: 7

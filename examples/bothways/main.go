@@ -1,5 +1,5 @@
-// Command bothways is one connection on which both sides speak: the server reports progress while it works, and asks
-// its caller a question before it is done.
+// Command bothways uses one connection in both directions: the server reports progress while it
+// works, and asks its caller a question before it returns.
 //
 //	$ go run ./examples/bothways
 //	progress 50 %
@@ -21,7 +21,7 @@ type progress struct {
 	Percent int `json:"percent"`
 }
 
-// write works on the server, and speaks to whoever called it.
+// write runs on the server, and sends messages to its caller.
 func write(ctx context.Context, caller jsonrpc.Peer, in struct{ Month string }) (string, error) {
 	for _, percent := range []int{50, 100} {
 		if err := caller.Notify(ctx, "progress", progress{percent}); err != nil {
@@ -35,7 +35,7 @@ func write(ctx context.Context, caller jsonrpc.Peer, in struct{ Month string }) 
 	return "report of " + in.Month + ", signed by " + name, nil
 }
 
-// clientMethods are what the server may ask, and hear about, on the client's side.
+// clientMethods returns the client's methods, which the server calls and notifies.
 func clientMethods() *jsonrpc.Mux {
 	var mux jsonrpc.Mux
 	mux.Add("progress", jsonrpc.Func(func(_ context.Context, in progress) (any, error) {

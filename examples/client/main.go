@@ -1,4 +1,5 @@
-// Command client is a JSON-RPC client in ten lines: it takes the address of "parley demo", or of a server like it.
+// Command client is a JSON-RPC client in ten lines. Its argument is the address of "parley demo" or
+// of a similar server.
 //
 //	$ go run ./examples/client tcp://127.0.0.1:3001
 //	42 - 23 = 19

@@ -1,4 +1,4 @@
-// Command mcpclient uses the MCP server at an address, or the one that it starts.
+// Command mcpclient uses the MCP server at an address, or one that it starts.
 //
 //	mcpclient http://127.0.0.1:3000/mcp
 //	mcpclient parley demo --mcp --stdio
@@ -17,7 +17,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// connect finds out by itself which of the five revisions the server speaks.
+// connect detects which of the five protocol versions the server supports.
 func connect(ctx context.Context, target []string, o *mcp.ClientOptions) (*mcp.Client, error) {
 	me := mcp.Implementation{Name: "mcpclient", Version: "1.0.0"}
 	if strings.Contains(target[0], "://") {
@@ -30,7 +30,7 @@ func connect(ctx context.Context, target []string, o *mcp.ClientOptions) (*mcp.C
 	return mcp.Connect(ctx, child, me, o)
 }
 
-// answer is asked what a user would be asked.
+// answer answers the questions of the server in place of the user.
 func answer(_ context.Context, e *mcp.Elicitation) (*mcp.ElicitResult, error) {
 	fmt.Println("It asks:", e.Message)
 	return &mcp.ElicitResult{Action: mcp.ActionAccept, Content: jsonrpc.Raw(`{"time":"20:15","name":"Ada"}`)}, nil
@@ -56,7 +56,7 @@ func run(ctx context.Context, target []string) error {
 
 	sum, err := client.CallTool(ctx, "calculator/add", map[string]int{"a": 42, "b": 23}, nil)
 	if err != nil {
-		return err // the server said no, or was not there
+		return err // an error response, or the server could not be reached
 	}
 	fmt.Println(sum.IsError, string(sum.Structured))
 

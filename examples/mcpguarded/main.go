@@ -1,4 +1,4 @@
-// Command mcpguarded is an MCP server for people who have a token of one authorization server:
+// Command mcpguarded is an MCP server for users with a token of one authorization server:
 //
 //	mcpguarded http://127.0.0.1:9000 127.0.0.1:8080
 package main
@@ -26,7 +26,7 @@ func reset(context.Context, *mcp.Request, struct{}) (string, error) {
 	return "Everything is as it was in the beginning.", nil
 }
 
-// needs says which scopes a request takes, beyond those that all take.
+// needs returns the scopes that a request needs in addition to those that all requests need.
 func needs(method, name string) []string {
 	if method == mcp.MethodToolsCall && name == "admin/reset" {
 		return []string{"tools:admin"}
@@ -34,7 +34,7 @@ func needs(method, name string) []string {
 	return nil
 }
 
-// newHandler makes the server at an address, for the tokens that verify takes.
+// newHandler returns the handler of the server at address, for tokens that verify accepts.
 func newHandler(address, issuer string, verify oauth.Verifier) (http.Handler, error) {
 	s := mcp.NewServer(mcp.Implementation{Name: "guarded", Version: "1.0.0"}, &mcp.ServerOptions{Principal: oauth.PrincipalOf})
 	mcp.AddTool(s, mcp.Tool{Name: "whoami", Description: "Says whose token came."}, whoami)

@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// tokens stands in for an authorization server: two people have one each.
+// tokens replaces an authorization server: two people have one token each.
 var tokens = oauth.VerifierFunc(func(_ context.Context, token string) (*oauth.Identity, error) {
 	switch token {
 	case "of-ada":

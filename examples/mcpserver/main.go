@@ -1,4 +1,5 @@
-// Command mcpserver keeps notes, as an MCP server: on stdin and stdout, or over HTTP when it is given an address.
+// Command mcpserver is an MCP server that stores notes in memory: on stdin and stdout, or over HTTP
+// if it is given an address.
 //
 //	mcpserver
 //	mcpserver 127.0.0.1:8080
@@ -58,8 +59,8 @@ func (n *notebook) clear(ctx context.Context, r *mcp.Request, _ struct{}) (strin
 	if err != nil {
 		return "", err
 	}
-	var said sure
-	if !answer.Accepted(&said) || !said.Really {
+	var form sure
+	if !answer.Accepted(&form) || !form.Really {
 		return "All notes are still there.", nil
 	}
 	n.mu.Lock()

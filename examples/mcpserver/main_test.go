@@ -38,12 +38,12 @@ func Example() {
 	// Output:
 	// false {"number":1}
 	// true An empty note reminds of nothing: give it a text.
-	// true arguments: validating root: validating /properties/topic: enum: garden does not equal any of: [home work]
-	// true arguments: validating root: required: missing properties: ["text"]
+	// true arguments: at /topic: must be "home" or "work", not "garden"
+	// true arguments: at /text: is required
 	// 1. buy milk
 }
 
-// The question is asked in whichever way the client knows.
+// The question is sent in the form that the client's protocol version has.
 func Example_question() {
 	s, err := newServer()
 	if err != nil {

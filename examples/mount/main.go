@@ -1,4 +1,4 @@
-// Command mount puts JSON-RPC beside other routes of a program that has an HTTP server already.
+// Command mount adds JSON-RPC to the routes of a program that already has an HTTP server.
 //
 //	$ go run ./examples/mount
 //	POST /api/rpc: {"jsonrpc":"2.0","result":8,"id":1}
@@ -31,14 +31,15 @@ func routes() http.Handler {
 }
 
 func main() {
-	server := httptest.NewServer(routes()) // in earnest: http.Server, and a look at who calls before all routes
+	// in production: http.Server, and access checks before all routes
+	server := httptest.NewServer(routes())
 	defer server.Close()
 
 	show(server, "POST", "/api/rpc", `{"jsonrpc":"2.0","id":1,"method":"add","params":{"a":5,"b":3}}`)
 	show(server, "GET", "/about", "")
 }
 
-// show makes one request and prints what comes back.
+// show makes one request and prints the response.
 func show(server *httptest.Server, method, path, body string) {
 	req, err := http.NewRequestWithContext(context.Background(), method, server.URL+path, strings.NewReader(body))
 	if err != nil {

@@ -1,11 +1,12 @@
-// Command plans runs one of the plans beside it with agents that live in this process, instead of those that its team: names:
+// Command plans runs one of the plans in this folder with agents in this process, instead of the
+// team that the plan names:
 //
 //	go run ./examples/plans quorum 'question=What is the capital of France?'
 //	go run ./examples/plans review topic=cats
 //	go run ./examples/plans translate 'lines=one
 //	two'
 //
-// The agents are simple, so that they need nothing. parley run takes the team that the plan names.
+// The agents are simple and need no other programs. parley run uses the team that the plan names.
 package main
 
 import (
@@ -27,7 +28,8 @@ import (
 var plans embed.FS
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // what runs is cancelled where it runs
+	// cancelling ctx cancels the running agents
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -82,7 +84,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	return nil
 }
 
-// team is who works on the plans.
+// team returns the agents that execute the plans.
 func team() *orchestrator.Team {
 	t := &orchestrator.Team{}
 	add := func(name string, run func(ctx context.Context, r *agent.Run) error) {
@@ -90,7 +92,7 @@ func team() *orchestrator.Team {
 			Card: agent.Card{Name: name, Description: "An agent of the example."}, Run: run,
 		})})
 	}
-	begun := make(chan struct{}, 2) // eve has begun, so that there is something to cancel
+	begun := make(chan struct{}, 2) // eve has begun, so that there is a run to cancel
 	knows := func(ctx context.Context, r *agent.Run) error {
 		select {
 		case <-begun:
@@ -104,7 +106,7 @@ func team() *orchestrator.Team {
 	add("eve", func(ctx context.Context, _ *agent.Run) error {
 		begun <- struct{}{}
 		begun <- struct{}{}
-		<-ctx.Done() // still thinking when the others agree
+		<-ctx.Done() // still running when the others agree
 		return ctx.Err()
 	})
 	texts := map[string]string{} // by conversation

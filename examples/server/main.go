@@ -1,4 +1,4 @@
-// Command server is a JSON-RPC server in ten lines: one method, on as many addresses as you name.
+// Command server is a JSON-RPC server in ten lines: one method, on any number of addresses.
 //
 //	$ go run ./examples/server :3000 unix:/tmp/greeter.sock &
 //	$ go run ./cmd/parley call :3000/rpc greet name=Ada

@@ -13,7 +13,7 @@ func Example() {
 	}
 	fmt.Fprintln(w, `{"jsonrpc":"2.0","id":1,"method":"greet","params":["Ada"]}`)
 	fmt.Fprintln(w, `{"jsonrpc":"2.0","id":2,"method":"greet","params":{"name":"Grace"}}`)
-	_ = w.Close() // the end of the input ends the server
+	_ = w.Close() // the end of the input stops the server
 	os.Stdin, os.Args = r, []string{"server", "stdio:"}
 	main()
 	// Unordered output:

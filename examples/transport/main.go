@@ -1,5 +1,5 @@
-// Command transport brings a carrier of its own: messages behind their length in four bytes, over a pipe.
-// Whatever moves whole messages can carry JSON-RPC with these three methods.
+// Command transport implements its own transport: messages after their length in four bytes, over a
+// pipe. Any connection that moves whole messages can transport JSON-RPC with three functions.
 //
 //	$ go run ./examples/transport
 //	hello over four bytes and a message
@@ -16,44 +16,38 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// maxMessage bounds a message, in bytes. A length from a peer is never believed without one.
+// maxMessage is the maximum size of a message, in bytes. A length sent by a peer must always be
+// checked against a limit.
 const maxMessage = 1 << 20
 
-// prefixed is a jsonrpc.Transport.
-type prefixed struct{ conn net.Conn }
+// prefixed returns a transport of messages after their length.
+func prefixed(conn net.Conn) jsonrpc.Transport {
+	return jsonrpc.Simple(
+		func() ([]byte, error) { return receive(conn) },
+		func(message []byte) error { return send(conn, message) },
+		conn.Close, nil)
+}
 
-// Read returns the next message. Its second result may say that another whole one is here already, which saves system
-// calls; false is always true enough.
-func (p prefixed) Read() (payload []byte, more bool, err error) {
+func receive(conn net.Conn) ([]byte, error) {
 	var length [4]byte
-	if _, err := io.ReadFull(p.conn, length[:]); err != nil {
-		return nil, false, err // io.EOF between two messages is a clean end
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return nil, err // io.EOF between two messages is a regular end
 	}
 	n := binary.BigEndian.Uint32(length[:])
 	if n > maxMessage {
-		return nil, false, &jsonrpc.FrameError{Answer: jsonrpc.ErrInvalidRequest, Final: true, Err: jsonrpc.ErrTooLarge}
+		return nil, &jsonrpc.FrameError{Answer: jsonrpc.ErrInvalidRequest, Final: true, Err: jsonrpc.ErrTooLarge}
 	}
-	payload = make([]byte, n)
-	if _, err := io.ReadFull(p.conn, payload); err != nil {
-		return nil, false, io.ErrUnexpectedEOF
+	message := make([]byte, n)
+	if _, err := io.ReadFull(conn, message); err != nil {
+		return nil, io.ErrUnexpectedEOF
 	}
-	return payload, false, nil
+	return message, nil
 }
 
-// Write sends all messages of the burst in one go.
-// TryWrite may always leave it to Write.
-func (p prefixed) TryWrite(jsonrpc.Burst) bool { return false }
-
-func (p prefixed) Write(b jsonrpc.Burst) error {
-	var out []byte
-	for payload := range b.All() {
-		out = append(binary.BigEndian.AppendUint32(out, uint32(len(payload))), payload...)
-	}
-	_, err := p.conn.Write(out)
+func send(conn net.Conn, message []byte) error {
+	_, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...))
 	return err
 }
-
-func (p prefixed) Close() error { return p.conn.Close() }
 
 func main() {
 	ctx := context.Background()
@@ -61,12 +55,12 @@ func main() {
 
 	var mux jsonrpc.Mux
 	mux.Add("greet", jsonrpc.Func(func(_ context.Context, name string) (string, error) { return "hello over " + name, nil }))
-	server := jsonrpc.NewConn(prefixed{there})
+	server := jsonrpc.NewConn(prefixed(there))
 	server.Handler = &mux
 	server.Start(ctx)
 	defer server.Close()
 
-	client := jsonrpc.NewConn(prefixed{here})
+	client := jsonrpc.NewConn(prefixed(here))
 	client.Start(ctx)
 	defer client.Close()
 	greeting, err := jsonrpc.Call[string](ctx, client, "greet", []string{"four bytes and a message"})

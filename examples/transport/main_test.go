@@ -13,10 +13,10 @@ func Example() {
 	// Output: hello over four bytes and a message
 }
 
-// TestContract holds the carrier against the contract that all carriers of parley keep.
+// TestContract checks the transport with the contract test of all transports.
 func TestContract(t *testing.T) {
 	transporttest.Run(t, func(*testing.T) (a, b jsonrpc.Transport) {
 		here, there := net.Pipe()
-		return prefixed{here}, prefixed{there}
+		return prefixed(here), prefixed(there)
 	}, &transporttest.Options{MaxMessage: maxMessage, LargeIsFinal: true, Unbuffered: true})
 }

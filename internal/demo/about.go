@@ -9,45 +9,46 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// The service about shows the conversation itself: who the client is, and a clock that ticks for whoever listens.
+// The service about shows the connection itself: the client's identity, and a clock that notifies
+// its subscribers.
 
-// A portrait is what about/client answers: the client as this server sees it.
+// A portrait is the result of about/client: the client as this server sees it.
 type portrait struct {
-	Version      string      `json:"version" jsonschema:"the revision of MCP that this call is in"`
-	Session      bool        `json:"session" jsonschema:"whether the call belongs to a conversation with a handshake"`
-	Name         string      `json:"name" jsonschema:"how the client presents itself"`
-	Release      string      `json:"release" jsonschema:"its version, as it says"`
-	Capabilities jsonrpc.Raw `json:"capabilities" jsonschema:"what it can be asked, as it declared it"`
-	Roots        []string    `json:"roots,omitzero" jsonschema:"what it works on, if it says"`
+	Version      string      `json:"version" jsonschema:"the MCP version of this call"`
+	Session      bool        `json:"session" jsonschema:"whether the call belongs to a session with a handshake"`
+	Name         string      `json:"name" jsonschema:"the name of the client"`
+	Release      string      `json:"release" jsonschema:"the version of the client"`
+	Capabilities jsonrpc.Raw `json:"capabilities" jsonschema:"the capabilities that the client declared"`
+	Roots        []string    `json:"roots,omitzero" jsonschema:"the roots of the client, if it has any"`
 }
 
 var portraitSchema = jsonrpc.Raw(`{"type":"object","properties":{` +
-	`"version":{"type":"string","description":"the revision of MCP that this call is in"},` +
-	`"session":{"type":"boolean","description":"whether the call belongs to a conversation with a handshake"},` +
-	`"name":{"type":"string","description":"how the client presents itself"},` +
-	`"release":{"type":"string","description":"its version, as it says"},` +
-	`"capabilities":{"type":"object","description":"what it can be asked, as it declared it"},` +
-	`"roots":{"type":"array","items":{"type":"string"},"description":"the folders it works on, if it says"}},` +
+	`"version":{"type":"string","description":"the MCP version of this call"},` +
+	`"session":{"type":"boolean","description":"whether the call belongs to a session with a handshake"},` +
+	`"name":{"type":"string","description":"the name of the client"},` +
+	`"release":{"type":"string","description":"the version of the client"},` +
+	`"capabilities":{"type":"object","description":"the capabilities that the client declared"},` +
+	`"roots":{"type":"array","items":{"type":"string"},"description":"the roots of the client, if it has any"}},` +
 	`"required":["version","session","name","release","capabilities"],"additionalProperties":false}`)
 
-// clockURI is the resource that changes by itself.
+// clockURI is the URI of the resource that changes periodically.
 const clockURI = "clock://now"
 
-// tickTime is how often subscribers of the clock are told that it has moved on.
+// tickTime is the interval at which subscribers of the clock are notified.
 const tickTime = time.Second
 
 func addAbout(s *mcp.Server) error {
 	mcp.AddTool(s, mcp.Tool{
 		Name:  "about/client",
-		Title: "Who is asking",
-		Description: "Describes the client as this server sees it: the revision that is spoken, its name, what it can be asked, and what it works on. " +
-			"The quickest way to find out what a host supports.",
+		Title: "About the client",
+		Description: "Describes the client as this server sees it: the MCP version in use, its name, its capabilities and its roots. " +
+			"Use it to check what a host supports.",
 		OutputSchema: portraitSchema,
 		Annotations:  readsOnly(),
 	}, describeClient)
 	return s.AddResource(mcp.Resource{
 		URI: clockURI, Name: "clock", Title: "Clock", MIMEType: "text/plain",
-		Description: "The time of the server. Subscribers are told every second that it has changed.",
+		Description: "The time of the server. Subscribers get a notification every second.",
 		Annotations: &mcp.Annotations{Audience: []mcp.Role{mcp.RoleUser}},
 	}, func(_ context.Context, r *mcp.Request) (*mcp.ReadResourceResult, error) {
 		return mcp.TextResource(r, "text/plain", time.Now().Format(time.RFC3339)), nil

@@ -8,8 +8,9 @@ import (
 	"github.com/da1ed7bb/parley/editor"
 )
 
-// Editor makes the demo's agent for editors, where one connection is one agent: the names of all are its slash commands, and first does what
-// has none.
+// Editor returns the demo's agent for the Agent Client Protocol, where one connection is one agent.
+// The names of all agents are its slash commands. The agent named first handles prompts without a
+// slash command.
 func Editor(version, first string, all []*agent.Agent, report func(what string, err error)) *editor.Agent {
 	commands := &editor.Commands{}
 	for _, a := range all {
@@ -23,7 +24,8 @@ func Editor(version, first string, all []*agent.Agent, report func(what string, 
 	return editoragent.New(front, &editoragent.Options{Editor: editor.AgentOptions{
 		NewSession: func(ctx context.Context, s *editor.Session, _ *editor.NewSessionParams) (*editor.NewSessionResult, error) {
 			s.After(func(s *editor.Session) {
-				_ = s.Update(context.WithoutCancel(ctx), &editor.Update{Kind: editor.CommandsChanged, Commands: commands}) // the client may be gone
+				// The client may be gone.
+				_ = s.Update(context.WithoutCancel(ctx), &editor.Update{Kind: editor.CommandsChanged, Commands: commands})
 			})
 			return nil, nil
 		},

@@ -16,24 +16,26 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/proc"
 )
 
-// Bounds of a program that is an agent.
+// Bounds of a program that runs as an agent.
 const (
 	programTime   = 10 * time.Minute
-	programOutput = 1 << 20 // bytes of its answer
-	programStderr = 8 << 10 // bytes of its stderr that are kept, the last ones
-	programsAtOne = 16      // of each agent, at the same time
+	programOutput = 1 << 20 // maximum bytes of output
+	programStderr = 8 << 10 // bytes of stderr that are retained, the last ones
+	programsAtOne = 16      // per agent, concurrently
 	programPolite = 2 * time.Second
 )
 
-// Program makes an agent of any program: the text of a request is its stdin, what it writes is the answer as it comes, and an exit code other
-// than 0 is a failure. A cancel ends it with all that it has started. It runs as it would for whoever started the demo, without a
-// shell between, for 10 min and 1 MiB of answer at most; 16 run at once, and others wait.
+// Program returns an agent that runs a program: the text of a request is its stdin, its stdout is
+// streamed as the response, and an exit code other than 0 is a failure. Cancellation ends the
+// program and all processes it has started. It runs with the privileges of the demo, without a
+// shell, for at most 10 min and with at most 1 MiB of output. Up to 16 run concurrently, and
+// further requests wait.
 func Program(name, version string, argv []string, report func(what string, err error)) *agent.Agent {
 	p := &program{argv: argv, room: make(chan struct{}, programsAtOne), report: report}
 	return &agent.Agent{Card: agent.Card{
-		Name: name, Version: version, Description: "The program " + argv[0] + ": it reads what it is told, and what it writes is the answer.",
+		Name: name, Version: version, Description: "The program " + argv[0] + ": it reads the prompt on stdin and writes its answer to stdout.",
 		Skills: []agent.Skill{{ID: name, Name: name, Description: "Runs " + argv[0] + ".", Tags: []string{"program"}}},
-	}, Run: p.run, Report: report}
+	}, Run: p.runProgram, Report: report}
 }
 
 type program struct {
@@ -44,11 +46,11 @@ type program struct {
 
 var (
 	errLongProgram  = errors.New("the program took too long")
-	errMuchToSay    = errors.New("the program said too much")
-	errProgramStart = errors.New("the program cannot be started")
+	errMuchToSay    = errors.New("the output of the program is too long")
+	errProgramStart = errors.New("cannot start the program")
 )
 
-func (p *program) run(ctx context.Context, r *agent.Run) error {
+func (p *program) runProgram(ctx context.Context, r *agent.Run) error {
 	select {
 	case p.room <- struct{}{}:
 		defer func() { <-p.room }()
@@ -57,34 +59,35 @@ func (p *program) run(ctx context.Context, r *agent.Run) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, programTime, errLongProgram)
 	defer cancel()
-	run, err := p.start()
+	run, err := p.startProgram()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errProgramStart, err)
 	}
-	unhook := context.AfterFunc(ctx, run.end)
+	unhook := context.AfterFunc(ctx, run.endProgram)
 	defer unhook()
 	var side sync.WaitGroup
-	side.Go(func() { run.feed(r.Text()) })
+	side.Go(func() { run.feedInput(r.Text()) })
 	side.Go(run.listen)
-	side.Go(func() { // what left the group may hold our pipes open
+	side.Go(func() { // processes that left the group may hold our pipes open
 		<-run.process.Done()
 		late := time.Now().Add(programPolite)
-		_, _ = run.stdout.SetReadDeadline(late), run.errors.SetReadDeadline(late) // closed ones need none
+		// Closed pipes need no deadline.
+		_, _ = run.stdout.SetReadDeadline(late), run.errors.SetReadDeadline(late)
 	})
 	said := run.relay(ctx, r)
 	if said != nil {
-		run.end()
+		run.endProgram()
 	}
 	ended := run.process.Wait()
-	_ = run.stdin.Close() // or feed would wait for a reader that is gone
+	_ = run.stdin.Close() // otherwise feed would wait for a reader that is gone
 	side.Wait()
 	return p.outcome(ctx, run, said, ended)
 }
 
-// outcome decides which of all that ended is the reason.
+// outcome returns the error of the run, by priority of the possible causes.
 func (p *program) outcome(ctx context.Context, run *running, said, ended error) error {
 	if text := run.stderr.String(); text != "" {
-		p.report(p.argv[0]+" wrote on stderr", errors.New(text))
+		p.report(reportStderr, fmt.Errorf("%s: %s", p.argv[0], text))
 	}
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errLongProgram):
@@ -113,7 +116,7 @@ type running struct {
 	once    sync.Once
 }
 
-func (p *program) start() (_ *running, err error) {
+func (p *program) startProgram() (_ *running, err error) {
 	run := &running{}
 	var theirs, ours []*os.File
 	pipe := func() (r, w *os.File) {
@@ -128,7 +131,7 @@ func (p *program) start() (_ *running, err error) {
 	theirs, ours = []*os.File{in, out, bad}, []*os.File{stdin, stdout, stderr}
 	defer func() {
 		for _, f := range theirs {
-			_ = f.Close() // the child has its own; a missing one is an error that nobody needs
+			_ = f.Close() // the child has its own copy; closing a missing file fails harmlessly
 		}
 		if err != nil {
 			for _, f := range ours {
@@ -142,14 +145,14 @@ func (p *program) start() (_ *running, err error) {
 	run.stdin, run.stdout, run.errors = stdin, stdout, stderr
 	cmd := exec.Command(p.argv[0], p.argv[1:]...) //nolint:noctx // ended by its group, with what it has started
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, bad
-	run.process, err = proc.Start(cmd, proc.Limits{})
+	run.process, err = proc.Start(cmd, proc.Options{})
 	return run, err
 }
 
-// end asks the process and what it started to end, and makes them if they do not.
-func (run *running) end() {
+// endProgram terminates the process and its children, and kills them if they do not end.
+func (run *running) endProgram() {
 	run.once.Do(func() {
-		_ = run.process.Terminate() // it may be over
+		_ = run.process.Terminate() // it may have ended
 		go func() {
 			late := time.NewTimer(programPolite)
 			defer late.Stop()
@@ -162,22 +165,23 @@ func (run *running) end() {
 	})
 }
 
-// feed gives the program its input. A program need not read it.
-func (run *running) feed(text string) {
+// feedInput writes the program's input. The program does not have to read it.
+func (run *running) feedInput(text string) {
 	_, _ = io.WriteString(run.stdin, text)
 	_ = run.stdin.Close()
 }
 
-// listen keeps the end of what the program complains about.
+// listen retains the end of the program's stderr.
 func (run *running) listen() {
 	_, _ = io.Copy(&run.stderr, run.errors)
 	_ = run.errors.Close()
 }
 
-// relay says what the program writes, until it writes no more. Letters stay whole, and what is no text is replaced.
+// relay sends the program's output to r until it ends. It does not split characters, and replaces
+// invalid UTF-8.
 func (run *running) relay(ctx context.Context, r *agent.Run) error {
 	defer run.stdout.Close()
-	var held []byte // the beginning of a letter
+	var held []byte // the beginning of a character
 	buf := make([]byte, 16<<10)
 	total := 0
 	for {
@@ -197,12 +201,12 @@ func (run *running) relay(ctx context.Context, r *agent.Run) error {
 		}
 		held = append([]byte(nil), text[whole:]...)
 		if err != nil {
-			return nil // how the program ended says it
+			return nil // the exit of the program reports it
 		}
 	}
 }
 
-// wholeLetters is how much of text does not end in the middle of a letter.
+// wholeLetters returns the length of text without an incomplete character at its end.
 func wholeLetters(text []byte) int {
 	for back := 1; back < utf8.UTFMax && back <= len(text); back++ {
 		if i := len(text) - back; utf8.RuneStart(text[i]) {
@@ -215,7 +219,7 @@ func wholeLetters(text []byte) int {
 	return len(text)
 }
 
-// A tail keeps the last bytes of what is written to it.
+// A tail retains the last bytes written to it.
 type tail struct{ last []byte }
 
 func (t *tail) Write(b []byte) (int, error) {

@@ -12,10 +12,10 @@ import (
 	"github.com/da1ed7bb/parley/agent"
 )
 
-// The demo's agents, each written once on package agent and served in all protocols. None of them thinks; each shows one thing that
-// agents do.
+// The demo's agents. Each is written once with package agent and served in all protocols. No agent
+// uses a model; each demonstrates one feature of agents.
 
-// Bounds of what an agent does for one request.
+// Bounds of one request.
 const (
 	maxStops   = 100
 	maxPace    = 10 * time.Second
@@ -24,16 +24,17 @@ const (
 	skillEntry = "skill"          // metadata of a request that names an agent
 )
 
-// Agents are the demo's own. version is the demo's, report gets what does not go out.
+// Agents returns the demo's agents. version is the demo's version. report receives errors that are
+// not sent to clients.
 func Agents(version string, report func(what string, err error)) []*agent.Agent {
 	all := []*agent.Agent{
 		{Card: agent.Card{
-			Name: "echo", Title: "Echo", Description: "Says what it is told, part by part, of any kind.",
+			Name: "echo", Title: "Echo", Description: "Repeats the message, part by part, of any kind.",
 			Input: []string{"*/*"}, Output: []string{"*/*"},
-			Skills: []agent.Skill{{ID: "echo", Name: "Echo", Description: "Says what it is told.", Tags: []string{"demo"}, Examples: []string{"hello"}}},
+			Skills: []agent.Skill{{ID: "echo", Name: "Echo", Description: "Repeats the message.", Tags: []string{"demo"}, Examples: []string{"hello"}}},
 		}, Run: echoBack},
 		{Card: agent.Card{
-			Name: "words", Title: "Words", Description: "Says what it is told word by word, so that one sees an answer stream.",
+			Name: "words", Title: "Words", Description: "Repeats the message word by word, to show a streamed answer.",
 			Skills: []agent.Skill{{ID: "words", Name: "Stream words", Description: "Streams a text word by word.", Tags: []string{"demo", "streaming"}, Examples: []string{"one word after the other"}}},
 		}, Run: sayWords},
 		{Card: agent.Card{
@@ -41,16 +42,16 @@ func Agents(version string, report func(what string, err error)) []*agent.Agent 
 			Skills: []agent.Skill{{ID: "ask", Name: "Ask back", Description: "Asks a question before it answers.", Tags: []string{"demo", "question"}, Examples: []string{"good morning"}}},
 		}, Run: askName},
 		{Card: agent.Card{
-			Name: "slow", Title: "Slow", Description: "Works for some seconds, tells how far it is, and can be cancelled. The text may say how long: 20 steps of 200ms.",
+			Name: "slow", Title: "Slow", Description: "Works for some seconds, reports progress, and can be cancelled. The text can set the duration: 20 steps of 200ms.",
 			Skills: []agent.Skill{{ID: "slow", Name: "Take time", Description: "Works step by step with progress.", Tags: []string{"demo", "progress", "cancel"}, Examples: []string{"20 steps of 200ms"}}},
 		}, Run: takeTime},
 		{Card: agent.Card{
-			Name: "scribe", Title: "Scribe", Description: "Writes a note about what it is told, streaming, and asks before it files it as note.md: in an editor as a file, elsewhere as an artifact.",
+			Name: "scribe", Title: "Scribe", Description: "Streams a note about the message, and requests permission to save it as note.md: in an editor as a file, elsewhere as an artifact.",
 			Output: []string{"text/plain", "text/markdown"},
-			Skills: []agent.Skill{{ID: "scribe", Name: "Write a note", Description: "Drafts a note and asks for permission to file it.", Tags: []string{"demo", "permission", "artifact"}, Examples: []string{"water the plants on Friday"}}},
+			Skills: []agent.Skill{{ID: "scribe", Name: "Write a note", Description: "Drafts a note and requests permission to save it.", Tags: []string{"demo", "permission", "artifact"}, Examples: []string{"water the plants on Friday"}}},
 		}, Run: writeNote},
 		{Card: agent.Card{
-			Name: "courier", Title: "Courier", Description: "Carries what it is told from stop to stop. It takes long enough to leave it alone and come back. The text may say how long: 5 stops of 1s.",
+			Name: "courier", Title: "Courier", Description: "Delivers the message from stop to stop. It takes long enough to leave and rejoin it. The text can set the duration: 5 stops of 1s.",
 			Skills: []agent.Skill{{ID: "courier", Name: "Deliver", Description: "A long task to leave and rejoin.", Tags: []string{"demo", "long-running"}, Examples: []string{"a cake to the harbour, 5 stops of 1s"}}},
 		}, Run: deliver},
 	}
@@ -70,16 +71,16 @@ func echoBack(ctx context.Context, r *agent.Run) error {
 }
 
 func sayWords(ctx context.Context, r *agent.Run) error {
-	return stream(ctx, r, r.Text())
+	return streamWords(ctx, r, r.Text())
 }
 
-// stream says text word by word, and the last ones faster when there are many.
-func stream(ctx context.Context, r *agent.Run, text string) error {
+// streamWords sends text word by word. If there are many words, the last ones are sent faster.
+func streamWords(ctx context.Context, r *agent.Run, text string) error {
 	words := strings.SplitAfter(text, " ")
 	pause := min(wordPause, wordsTime/time.Duration(len(words)))
 	for i, word := range words {
 		if i > 0 {
-			if err := wait(ctx, pause); err != nil {
+			if err := waitFor(ctx, pause); err != nil {
 				return err
 			}
 		}
@@ -100,9 +101,9 @@ func askName(ctx context.Context, r *agent.Run) error {
 	}
 	name := strings.TrimSpace(a.Text())
 	if a.Declined || name == "" {
-		return r.Say(ctx, "Then I shall call you friend. You said: "+r.Text())
+		return r.Say(ctx, "Then I will call you friend. Your message: "+r.Text())
 	}
-	return r.Say(ctx, fmt.Sprintf("Hello %s! You said: %s", name, r.Text()))
+	return r.Say(ctx, fmt.Sprintf("Hello %s! Your message: %s", name, r.Text()))
 }
 
 func takeTime(ctx context.Context, r *agent.Run) error {
@@ -111,7 +112,7 @@ func takeTime(ctx context.Context, r *agent.Run) error {
 		if err := r.Progress(ctx, agent.Progress{Message: fmt.Sprintf("step %d of %d", i+1, steps), Done: float64(i), Total: float64(steps)}); err != nil {
 			return err
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := waitFor(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -121,7 +122,8 @@ func takeTime(ctx context.Context, r *agent.Run) error {
 	return r.Say(ctx, fmt.Sprintf("Done, after %d steps.", steps))
 }
 
-// pace reads from a text how many steps there are and how long each takes: the first number that stands alone, and the first duration.
+// pace returns the number of steps and the pause between them that a text requests: its first
+// separate number, and its first duration.
 func pace(text string, steps int, pause time.Duration) (int, time.Duration) {
 	seenSteps, seenPause := false, false
 	for word := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ' ' || c == ',' || c == '\n' }) {
@@ -140,7 +142,7 @@ func deliver(ctx context.Context, r *agent.Run) error {
 		if err := r.Progress(ctx, agent.Progress{Message: fmt.Sprintf("on the way to stop %d", i+1), Done: float64(i), Total: float64(stops)}); err != nil {
 			return err
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := waitFor(ctx, pause); err != nil {
 			return err
 		}
 		if err := r.Say(ctx, fmt.Sprintf("Stop %d of %d: passed on.\n", i+1, stops)); err != nil {
@@ -150,13 +152,14 @@ func deliver(ctx context.Context, r *agent.Run) error {
 	return r.Say(ctx, "Delivered: "+r.Text()+"\n")
 }
 
-// Front makes one agent of several, for protocols in which an address is one agent: the metadata "skill" of a request names who does it, or the
-// text begins with a slash and a name; all else goes to first, which must be one of them.
+// Front combines several agents into one, for protocols in which an address is one agent. The
+// metadata "skill" of a request, or a slash and a name at the start of its text, selects the agent.
+// All other requests go to first, which must be one of them.
 func Front(version, first string, all []*agent.Agent) *agent.Agent {
 	byName := make(map[string]*agent.Agent, len(all))
 	card := agent.Card{
 		Name: "parley-demo", Title: "Parley demo", Version: version,
-		Description: "Small agents behind one address. /words, /slow and so on at the beginning of a text say which, or the metadata \"skill\"; " + first + " does the rest.",
+		Description: "Small agents at one address. /words, /slow and so on at the start of a text select one, as does the metadata \"skill\"; " + first + " handles all other texts.",
 		Input:       []string{"*/*"}, Output: []string{"*/*"},
 	}
 	for _, a := range all {
@@ -175,7 +178,7 @@ func Front(version, first string, all []*agent.Agent) *agent.Agent {
 	}, Report: byName[first].Report}
 }
 
-// whoIsMeant finds out who is meant, and takes the name out of the text.
+// whoIsMeant returns the selected agent, and removes its name from the text.
 func whoIsMeant(r *agent.Run, byName map[string]*agent.Agent, first string) *agent.Agent {
 	var name string
 	if r.Metadata.Get(skillEntry, &name) && byName[name] != nil {
@@ -198,10 +201,10 @@ func whoIsMeant(r *agent.Run, byName map[string]*agent.Agent, first string) *age
 	return byName[first]
 }
 
-// errTwice is about --agent.
-var errTwice = errors.New("an agent of this name is there already")
+// errTwice reports a duplicate name in --agent.
+var errTwice = errors.New("duplicate agent name")
 
-// AddAgent adds one more to all.
+// AddAgent adds an agent to all.
 func AddAgent(all []*agent.Agent, a *agent.Agent) ([]*agent.Agent, error) {
 	if err := agent.CheckName(a.Name); err != nil {
 		return nil, err

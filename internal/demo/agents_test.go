@@ -25,7 +25,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// A protocol serves the demo's agents and returns a client of them. one says that an address is one agent there.
+// A protocol serves the demo's agents and returns a client for them. one reports whether an address
+// is one agent.
 type protocol struct {
 	name  string
 	one   bool
@@ -66,7 +67,7 @@ func protocols(o *editoragent.ClientOptions) []protocol {
 	}
 }
 
-// inEach runs a test in each protocol, on a clock of its own.
+// inEach runs a test in each protocol, each with its own fake clock.
 func inEach(t *testing.T, test func(t *testing.T, p protocol, c *agent.Client)) {
 	for _, p := range protocols(nil) {
 		t.Run(p.name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func inEach(t *testing.T, test func(t *testing.T, p protocol, c *agent.Client)) 
 	}
 }
 
-// request names an agent in the way that a protocol has.
+// request names an agent in the way of the protocol.
 func (p *protocol) request(name, text string) *agent.Request {
 	if p.one {
 		text = "/" + name + " " + text
@@ -91,11 +92,11 @@ func TestAgentsInEveryProtocol(t *testing.T) {
 	inEach(t, func(t *testing.T, p protocol, c *agent.Client) {
 		for _, tt := range []struct {
 			name, text, answer, want string
-			pieces, steps            int // at least, of the answer and of progress
+			pieces, steps            int // minimum numbers of output pieces and progress messages
 		}{
 			{"echo", "hello", "", "hello", 1, 0},
 			{"words", "one two three", "", "one two three", 3, 0},
-			{"ask", "hi", "Ada", "Hello Ada! You said: hi", 1, 0},
+			{"ask", "hi", "Ada", "Hello Ada! Your message: hi", 1, 0},
 			{"slow", "3 steps of 200ms", "", "Done, after 3 steps.", 1, 4},
 			{"scribe", "tea. milk", "no", "# Tea\n\n- tea\n- milk\n\n2 words, 9 letters.\n\nNot written.\n", 5, 0},
 			{"courier", "a cake, 2 stops of 1s", "", "Stop 1 of 2: passed on.\nStop 2 of 2: passed on.\nDelivered: a cake, 2 stops of 1s\n", 3, 2},
@@ -144,7 +145,7 @@ func TestCancelReachesAgentsInEveryProtocol(t *testing.T) {
 	})
 }
 
-// Elsewhere than in an editor, the note becomes an artifact.
+// TestScribeFilesAnArtifact checks that the note becomes an artifact in protocols without files.
 func TestScribeFilesAnArtifact(t *testing.T) {
 	inEach(t, func(t *testing.T, p protocol, c *agent.Client) {
 		r, err := c.Run(t.Context(), p.request("scribe", "tea"), agent.Funcs{
@@ -167,7 +168,8 @@ func TestScribeFilesAnArtifact(t *testing.T) {
 	})
 }
 
-// In an editor, the note becomes a file, which the editor writes.
+// TestScribeWritesThroughTheEditor checks that in the Agent Client Protocol the note becomes a
+// file, written by the client.
 func TestScribeWritesThroughTheEditor(t *testing.T) {
 	written := map[string]string{}
 	for _, p := range protocols(&editoragent.ClientOptions{CWD: "/project", Editor: editor.ClientOptions{
@@ -187,10 +189,10 @@ func TestScribeWritesThroughTheEditor(t *testing.T) {
 	}
 }
 
-// A courier is left by its caller, and found again.
+// TestCourierCanBeRejoined checks that a caller can leave a courier run and attach to it again.
 func TestCourierCanBeRejoined(t *testing.T) {
 	inEach(t, func(t *testing.T, p protocol, c *agent.Client) {
-		if p.name == "local" || p.name == "editor" { // which have no way back
+		if p.name == "local" || p.name == "editor" { // these cannot attach to a run
 			return
 		}
 		job := c.Start(t.Context(), p.request("courier", "3 stops of 1s"))
@@ -238,7 +240,7 @@ func TestAddAgent(t *testing.T) {
 	}
 }
 
-// asProgram makes a shell script an agent.
+// asProgram runs a shell script as an agent.
 func asProgram(t *testing.T, script string, report func(string, error)) *agent.Client {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -281,12 +283,12 @@ func TestProgramKeepsTheEndOfStderr(t *testing.T) {
 	if _, err := c.Run(t.Context(), &agent.Request{Input: agent.Prompt("")}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(told, "sh wrote on stderr: ") || !strings.HasSuffix(told, "the end") || len(told) > programStderr+40 {
+	if !strings.HasPrefix(told, "wrote on stderr: sh: ") || !strings.HasSuffix(told, "the end") || len(told) > programStderr+40 {
 		t.Errorf("%d bytes: %.60q … %q", len(told), told, told[max(0, len(told)-20):])
 	}
 }
 
-// A cancel ends a program, with what it has started.
+// TestCancelEndsAProgram checks that cancellation ends a program and its children.
 func TestCancelEndsAProgram(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "pid")
 	job := asProgram(t, "sleep 1000 & echo $! >"+mark+"; echo up; wait", nil).Start(t.Context(), &agent.Request{Input: agent.Prompt("")})
@@ -305,10 +307,10 @@ func TestCancelEndsAProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its pipes are closed, so it ends at this moment; its number is gone a little later.
+	// Its pipes are closed, so it ends now; its PID is released a little later.
 	child, err := os.FindProcess(processOf(t, pid))
 	if err != nil {
-		return // it is gone
+		return // it has ended
 	}
 	late := time.After(5 * time.Second)
 	for look := time.NewTicker(time.Millisecond); child.Signal(syscall.Signal(0)) == nil && !isZombie(child.Pid); {
@@ -330,8 +332,8 @@ func processOf(t *testing.T, text []byte) int {
 	return n
 }
 
-// isZombie reports whether a process is dead and its new parent has not looked yet.
+// isZombie reports whether a process has ended but was not yet reaped by its new parent.
 func isZombie(pid int) bool {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // elsewhere than on Linux nobody can tell
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // only Linux provides this
 	return strings.Contains(string(stat), ") Z ")
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/da1ed7bb/parley/agent/editoragent"
 )
 
-// noteFile is where the scribe's note goes.
+// noteFile is the name of the scribe's note.
 const noteFile = "note.md"
 
-// writeNote drafts a note before the eyes of whoever asked, and files it if it may.
+// writeNote streams a draft of the note to the caller, and stores it if the caller permits.
 func writeNote(ctx context.Context, r *agent.Run) error {
 	note := draft(r.Text())
-	if err := stream(ctx, r, note); err != nil {
+	if err := streamWords(ctx, r, note); err != nil {
 		return err
 	}
 	ok, err := r.Confirm(ctx, fmt.Sprintf("Write these %d bytes to %s?", len(note), noteFile))
@@ -34,7 +34,7 @@ func writeNote(ctx context.Context, r *agent.Run) error {
 	return r.Say(ctx, "\nWritten to "+noteFile+".\n")
 }
 
-// file puts the note where the protocol has a place for it.
+// file stores the note where the protocol supports it.
 func file(ctx context.Context, r *agent.Run, note string) error {
 	if session := editoragent.Turn(r); session != nil {
 		if can := session.Capabilities().FS; can.WriteTextFile {
@@ -49,10 +49,10 @@ func file(ctx context.Context, r *agent.Run, note string) error {
 	return r.Emit(ctx, p)
 }
 
-// maxTitle is how long the heading of a note may be, in letters.
+// maxTitle is the maximum length of a note's heading, in characters.
 const maxTitle = 60
 
-// draft makes a note of a text: its first words are the heading, its sentences a list.
+// draft formats a text as a note: its first words become the heading, its sentences a list.
 func draft(text string) string {
 	sentences := strings.FieldsFunc(text, func(c rune) bool { return c == '.' || c == '\n' || c == '!' || c == '?' })
 	var points []string
@@ -78,7 +78,7 @@ func draft(text string) string {
 	return b.String()
 }
 
-// count says how many of something there are.
+// count formats a count with its noun.
 func count(n int, what string) string {
 	if n != 1 {
 		what += "s"

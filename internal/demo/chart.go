@@ -12,8 +12,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// The tool weather/daylight_chart answers with a picture: the days of a year from left to right, the hours of each from
-// top to bottom, light between sunrise and sunset.
+// The tool weather/daylight_chart returns an image: the days of a year from left to right, the
+// hours of each day from top to bottom, light between sunrise and sunset.
 
 type chartRequest struct {
 	City string `json:"city" jsonschema:"the name of a city, such as Oslo; weather://cities lists all"`
@@ -21,11 +21,11 @@ type chartRequest struct {
 }
 
 const (
-	chartDay  = 2   // how wide a day is, in pixels
-	chartHigh = 240 // how high all of them are; six minutes a pixel
+	chartDay  = 2   // width of a day, in pixels
+	chartHigh = 240 // height of a day, in pixels; six minutes per pixel
 )
 
-// chartColours are night, day, and a line every six hours.
+// chartColours are the colours of night, of day, and of a line every six hours.
 var chartColours = color.Palette{color.RGBA{0x1b, 0x26, 0x3b, 0xff}, color.RGBA{0xff, 0xd1, 0x66, 0xff}, color.RGBA{0x77, 0x8d, 0xa9, 0xff}}
 
 func addChart(s *mcp.Server) {
@@ -64,7 +64,7 @@ func hours(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// chartOf draws a year, and finds its shortest and longest day.
+// chartOf draws a year, and returns the length of its shortest and longest day.
 func chartOf(ctx context.Context, place *city, year int) (picture *image.Paletted, shortest, longest time.Duration, err error) {
 	first := time.Date(year, 1, 1, 0, 0, 0, 0, place.zone())
 	days := time.Date(year, 12, 31, 0, 0, 0, 0, place.zone()).YearDay()

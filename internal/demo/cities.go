@@ -3,10 +3,10 @@ package demo
 import (
 	"strings"
 	"time"
-	_ "time/tzdata" // the zones of the cities, on systems that have no such files
+	_ "time/tzdata" // time zone data, for systems without zone files
 )
 
-// A city is a place whose sun is known here.
+// A city is a place with known coordinates.
 type city struct {
 	Name      string  `json:"name" jsonschema:"its name in English"`
 	Country   string  `json:"country" jsonschema:"the country it is in"`
@@ -15,7 +15,7 @@ type city struct {
 	Zone      string  `json:"timezone" jsonschema:"its time zone in the IANA database"`
 }
 
-// cities are in the order of their names.
+// cities are sorted by name.
 var cities = []city{
 	{"Amsterdam", "Netherlands", 52.37, 4.90, "Europe/Amsterdam"},
 	{"Anchorage", "United States", 61.22, -149.90, "America/Anchorage"},
@@ -69,21 +69,21 @@ var cities = []city{
 	{"Zurich", "Switzerland", 47.37, 8.54, "Europe/Zurich"},
 }
 
-// zone is the city's time zone, which is one of those that are built in.
+// zone returns the city's time zone, which is built in.
 func (c *city) zone() *time.Location {
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
-		return time.UTC // a test loads all of them
+		return time.UTC // cannot happen: a test loads all zones
 	}
 	return zone
 }
 
-// plain is a name as people type it: in lower case, without accents.
+// plain returns a name in lower case and without accents.
 func plain(name string) string {
 	return strings.NewReplacer("á", "a", "ã", "a", "í", "i", "ø", "o", "ü", "u").Replace(strings.ToLower(strings.TrimSpace(name)))
 }
 
-// findCity finds a city by its name in any case, with or without accents.
+// findCity finds a city by its name, ignoring case and accents.
 func findCity(name string) *city {
 	for i := range cities {
 		if plain(cities[i].Name) == plain(name) {
@@ -93,7 +93,8 @@ func findCity(name string) *city {
 	return nil
 }
 
-// nearCities are names like the one that was asked for: those with the same beginning, or else with few letters changed.
+// nearCities returns names similar to name: those with the same beginning, or else those that
+// differ in few letters.
 func nearCities(name string) []string {
 	name = plain(name)
 	var near []string
@@ -106,10 +107,11 @@ func nearCities(name string) []string {
 	return near
 }
 
-// longestCity bounds what is compared letter by letter.
+// longestCity is the maximum length of a name that is compared letter by letter.
 const longestCity = 40
 
-// changes counts the letters to insert, drop or replace to get from a to b (Levenshtein).
+// changes returns the number of insertions, deletions and replacements that turn a into b
+// (Levenshtein distance).
 func changes(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > longestCity || len(y) > longestCity {

@@ -1,4 +1,5 @@
-// Package demo is the service that parley shows itself with: small methods, one for each thing JSON-RPC can do.
+// Package demo implements the demo services of parley: small methods, one for each feature of
+// JSON-RPC.
 package demo
 
 import (
@@ -12,14 +13,14 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Bounds of what a caller may ask for. A demo stands on the open desk of whoever learns with it.
+// Bounds on what a caller may request. A demo runs on the computer of someone who learns with it.
 const (
 	maxSleep    = 10 * time.Minute
 	maxTicks    = 10_000
 	maxInterval = time.Minute
 )
 
-// Names on the wire that are not in the Mux: what the demo sends to its client.
+// Names of the messages that the demo sends to its client. They are not in the Mux.
 const (
 	NotifyTick = "countdown/tick"
 	CallAnswer = "answer"
@@ -39,7 +40,7 @@ type summands struct {
 	B Number `json:"b" jsonschema:"the second number"`
 }
 
-func add(_ context.Context, in summands) (*Number, error) {
+func addNumbers(_ context.Context, in summands) (*Number, error) {
 	return in.A.Add(&in.B), nil
 }
 
@@ -54,7 +55,7 @@ func sum(_ context.Context, numbers []Number) (*Number, error) {
 	return total, nil
 }
 
-// echo answers with the params as they came, byte for byte.
+// echo returns the params byte for byte.
 func echo(_ context.Context, req *jsonrpc.Request) (any, error) {
 	if req.Params == nil {
 		return nil, nil
@@ -66,7 +67,7 @@ var data = jsonrpc.Raw(`["hello",5]`)
 
 func getData(context.Context, *jsonrpc.Request) (any, error) { return data, nil }
 
-// accept takes anything and has nothing to say about it.
+// accept accepts any params and returns null.
 func accept(context.Context, *jsonrpc.Request) (any, error) { return nil, nil }
 
 type failure struct {
@@ -75,7 +76,7 @@ type failure struct {
 	Data    jsonrpc.Raw `json:"data,omitzero" jsonschema:"its data, any value; left out when absent"`
 }
 
-func fail(_ context.Context, in failure) (any, error) {
+func failAsAsked(_ context.Context, in failure) (any, error) {
 	return nil, &jsonrpc.Error{Code: in.Code, Message: in.Message, Data: in.Data}
 }
 
@@ -87,11 +88,11 @@ func sleep(ctx context.Context, in sleepParams) (int64, error) {
 	if in.Ms < 0 || in.Ms > maxSleep.Milliseconds() {
 		return 0, invalid("/ms", fmt.Sprintf("want 0 to %d", maxSleep.Milliseconds()))
 	}
-	return in.Ms, wait(ctx, time.Duration(in.Ms)*time.Millisecond)
+	return in.Ms, waitFor(ctx, time.Duration(in.Ms)*time.Millisecond)
 }
 
-// wait returns after d, or earlier with the reason why ctx ended.
-func wait(ctx context.Context, d time.Duration) error {
+// waitFor returns after d, or earlier with the cause of ctx.
+func waitFor(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
@@ -99,7 +100,7 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 func panics(context.Context, *jsonrpc.Request) (any, error) {
-	panic("demo: somebody called the method panic")
+	panic("demo: the method panic was called")
 }
 
 type launch struct {
@@ -107,13 +108,14 @@ type launch struct {
 	IntervalMs int64 `json:"interval_ms,omitzero" jsonschema:"the time between two steps, in milliseconds; 0 if absent"`
 }
 
-// A tick is what countdown notifies. RequestID tells which call it belongs to, since one connection may carry many.
+// A tick is the payload of countdown's notifications. RequestID identifies the call, since a
+// connection may carry many.
 type tick struct {
 	RequestID jsonrpc.ID `json:"request_id"`
 	Left      int        `json:"left"`
 }
 
-// AppendJSON writes the tick without a codec between, so that an id goes out in the letters it came in.
+// AppendJSON appends the tick without a codec, so that the request ID is sent unchanged.
 func (t tick) AppendJSON(dst []byte) ([]byte, error) {
 	dst = t.RequestID.Append(append(dst, `{"request_id":`...))
 	dst = strconv.AppendInt(append(dst, `,"left":`...), int64(t.Left), 10)
@@ -129,10 +131,11 @@ func countdown(ctx context.Context, peer jsonrpc.Peer, in launch) (string, error
 	}
 	for left := in.From; left > 0; left-- {
 		err := peer.Notify(ctx, NotifyTick, tick{RequestID: requestID(ctx), Left: left})
-		if err != nil && !errors.Is(err, jsonrpc.ErrOneWay) { // a caller that takes no notifications still gets its result
+		// A caller that cannot receive notifications still gets its result.
+		if err != nil && !errors.Is(err, jsonrpc.ErrOneWay) {
 			return "", err
 		}
-		if err := wait(ctx, time.Duration(in.IntervalMs)*time.Millisecond); err != nil {
+		if err := waitFor(ctx, time.Duration(in.IntervalMs)*time.Millisecond); err != nil {
 			return "", err
 		}
 	}
@@ -141,13 +144,14 @@ func countdown(ctx context.Context, peer jsonrpc.Peer, in launch) (string, error
 
 type idKey struct{}
 
-// requestID is the id of the request that ctx belongs to, for methods that speak about their own call.
+// requestID returns the ID of the current request, for methods that refer to their own call.
 func requestID(ctx context.Context) jsonrpc.ID {
 	id, _ := ctx.Value(idKey{}).(jsonrpc.ID)
 	return id
 }
 
-// identify puts the id of a countdown into its context; a typed function does not see its request.
+// identify stores the ID of a countdown in its context, because a typed function does not receive
+// its request.
 func identify(next jsonrpc.Handler) jsonrpc.Handler {
 	return jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		if req.Method == "countdown" {
@@ -158,29 +162,30 @@ func identify(next jsonrpc.Handler) jsonrpc.Handler {
 }
 
 type question struct {
-	Question string `json:"question" jsonschema:"what to ask whoever calls"`
+	Question string `json:"question" jsonschema:"the question to send to the caller"`
 }
 
-func ask(ctx context.Context, peer jsonrpc.Peer, in question) (jsonrpc.Raw, error) {
+func askCaller(ctx context.Context, peer jsonrpc.Peer, in question) (jsonrpc.Raw, error) {
 	said, err := jsonrpc.Call[jsonrpc.Raw](ctx, peer, CallAnswer, in)
 	if theirs, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return nil, jsonrpc.NewError(codeNoAnswer, "The client did not answer").WithData(map[string]any{"code": theirs.Code, "message": theirs.Message})
 	}
 	if errors.Is(err, jsonrpc.ErrOneWay) {
-		return nil, jsonrpc.NewError(codeOneWay, "The client cannot be asked over this carrier").
+		return nil, jsonrpc.NewError(codeOneWay, "The server cannot send requests over this transport").
 			WithData(map[string]any{"reason": "one_way", "retryable": false, "instead": []string{"tcp", "tls", "unix", "ws", "stdio"}})
 	}
 	return said, err
 }
 
-// Codes of the demo's own errors. They are an application's, so any integer outside the reserved range would do.
+// Codes of the demo's own errors. Applications may use any integer outside the reserved range.
 const (
 	codeNoAnswer = 1001
 	codeOneWay   = 1002
 	codeNoToken  = 1003
 )
 
-// invalid is the answer to params that have the right types and wrong values. pointer is where (RFC 6901).
+// invalid returns the error for params with valid types and invalid values. pointer locates the
+// value (RFC 6901).
 func invalid(pointer, reason string) *jsonrpc.Error {
 	return jsonrpc.ErrInvalidParams.WithData(jsonrpc.ParamFault{Pointer: pointer, Reason: reason})
 }

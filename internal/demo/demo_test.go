@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answer is what a demo says to one payload, over a carrier without a way back.
+// answer returns the response of a demo to one payload, over a transport without server-to-client
+// messages.
 func answer(t *testing.T, s *Service, payload string) string {
 	t.Helper()
 	a := &jsonrpc.Answerer{Handler: s.Handler(), Mode: s.Mux.Mode}
@@ -24,7 +25,7 @@ func answer(t *testing.T, s *Service, payload string) string {
 	return string(out)
 }
 
-// result calls a method and takes the outcome out of the response.
+// result calls a method and returns the result from the response.
 func result(t *testing.T, s *Service, method, params string) string {
 	t.Helper()
 	if params != "" {
@@ -85,7 +86,7 @@ func TestMethods(t *testing.T) {
 		{"countdown", `[3]`, `"result":"liftoff"`},
 		{"countdown", `[-1]`, invalid("/from", "want 0 to 10000")},
 		{"countdown", `[1,60001]`, invalid("/interval_ms", "want 0 to 60000")},
-		{"ask", `["?"]`, `"error":{"code":1002,"message":"The client cannot be asked over this carrier",` +
+		{"ask", `["?"]`, `"error":{"code":1002,"message":"The server cannot send requests over this transport",` +
 			`"data":{"instead":["tcp","tls","unix","ws","stdio"],"reason":"one_way","retryable":false}}`},
 		{"login", `[""]`, invalid("/name", "want 1 to 256 bytes")},
 		{"whoami", `["x"]`, `"error":{"code":1003,"message":"Unknown token","data":{"hint":"login gives you one"}}`},
@@ -103,7 +104,7 @@ func TestMethods(t *testing.T) {
 
 func TestPanicIsHidden(t *testing.T) {
 	got := result(t, New("test"), "panic", "")
-	if !strings.HasPrefix(got, `"error":{"code":-32603,"message":"Internal error"`) || strings.Contains(got, "somebody called") {
+	if !strings.HasPrefix(got, `"error":{"code":-32603,"message":"Internal error"`) || strings.Contains(got, "was called") {
 		t.Errorf("panic is answered %s, want an internal error without the text of the panic", got)
 	}
 }
@@ -142,7 +143,8 @@ func TestTokensAreBounded(t *testing.T) {
 		}
 		tokens = append(tokens, ticket.Token)
 	}
-	if _, err := s.whoami(t.Context(), holder{tokens[0]}); err != nil { // now the second one is the oldest
+	// Now the second token is the oldest.
+	if _, err := s.whoami(t.Context(), holder{tokens[0]}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.login(t.Context(), credentials{Name: "one too many"}); err != nil {
@@ -175,7 +177,7 @@ func TestLog(t *testing.T) {
 	if got := result(t, s, "log_event", `["`+strings.Repeat("x", maxEvent)+`"]`); !strings.Contains(got, "-32602") {
 		t.Errorf("a long event is answered %s", got)
 	}
-	log, err := s.events.get(t.Context(), excerpt{})
+	log, err := s.events.getEvents(t.Context(), excerpt{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,12 +191,13 @@ func TestLog(t *testing.T) {
 	if want := `1 {"a" : 1}; 2 null; 3 ["x"]`; strings.Join(got, "; ") != want {
 		t.Errorf("get_log = %s, want %s", strings.Join(got, "; "), want)
 	}
-	if newest, err := s.events.get(t.Context(), excerpt{Limit: new(1)}); err != nil || len(newest) != 1 || newest[0].Seq != 3 {
+	if newest, err := s.events.getEvents(t.Context(), excerpt{Limit: new(1)}); err != nil || len(newest) != 1 || newest[0].Seq != 3 {
 		t.Errorf("get_log with limit 1 = %v, %v", newest, err)
 	}
 }
 
-// TestBytesComeBackAsTheyCame: what a strict codec would not write must not make the log unreadable for everybody.
+// TestBytesComeBackAsTheyCame checks that bytes that a strict codec would reject do not make the
+// log unreadable for others.
 func TestBytesComeBackAsTheyCame(t *testing.T) {
 	s := New("test")
 	for i, params := range []string{`["\ud800"]`, `{"a":1,"a":2}`, `[1.0,  "\u0061"]`} {
@@ -216,10 +219,10 @@ func TestBytesComeBackAsTheyCame(t *testing.T) {
 func TestLogIsBounded(t *testing.T) {
 	var short, long events
 	for range maxEvents + 5 {
-		if _, err := short.add(t.Context(), &jsonrpc.Request{Params: jsonrpc.Raw("[1]")}); err != nil {
+		if _, err := short.addEvent(t.Context(), &jsonrpc.Request{Params: jsonrpc.Raw("[1]")}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := long.add(t.Context(), &jsonrpc.Request{Params: jsonrpc.Raw(`["` + strings.Repeat("x", maxEvent-4) + `"]`)}); err != nil {
+		if _, err := long.addEvent(t.Context(), &jsonrpc.Request{Params: jsonrpc.Raw(`["` + strings.Repeat("x", maxEvent-4) + `"]`)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -245,7 +248,7 @@ func TestSleepTakesItsTimeAndCanBeCancelled(t *testing.T) {
 	})
 }
 
-// wire collects what a handler sends before its answer.
+// wire collects what a handler sends before its response.
 type wire struct{ sent []string }
 
 func (w *wire) Send(_ context.Context, payload []byte) error {
@@ -287,7 +290,8 @@ func TestAskCallsBack(t *testing.T) {
 	}
 }
 
-// TestEveryMethodIsDescribed holds the document against the methods: a summary for each, examples that are true.
+// TestEveryMethodIsDescribed compares the OpenRPC document with the methods: each has a summary and
+// correct examples.
 func TestEveryMethodIsDescribed(t *testing.T) {
 	s := New("test")
 	document, err := s.Discovery.Document()
@@ -319,7 +323,7 @@ func TestEveryMethodIsDescribed(t *testing.T) {
 	}
 }
 
-// positions is an example's params as a list, and nothing when it has none.
+// positions returns an example's params as a list, or "" if it has no params.
 func positions(e openrpc.ExamplePairing) string {
 	var values []string
 	for _, p := range e.Params {

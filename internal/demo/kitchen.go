@@ -12,8 +12,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// The service kitchen does what takes its time: with progress and log messages, as a task that one may leave and come back
-// to, and with a list of tools that changes.
+// The service kitchen demonstrates long-running work: with progress and log messages, as a task
+// that a client can leave and rejoin, and with a list of tools that changes.
 
 const (
 	maxSteps    = 1_000
@@ -30,7 +30,7 @@ type cooking struct {
 type kitchen struct {
 	server *mcp.Server
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	special bool
 }
 
@@ -46,23 +46,23 @@ func addKitchen(s *mcp.Server) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:  "kitchen/bake",
 		Title: "Bake",
-		Description: "Bakes something as a task: a client that knows tasks gets a handle at once and may ask later how far it is, " +
-			"others wait for the result as for any call. In the middle it asks how dark the crust shall be, if there is a user to ask.",
+		Description: "Bakes something as a task: a client with tasks gets a handle at once and can request the progress later, " +
+			"others wait for the result as for any call. Halfway it asks the user for the colour of the crust, if the client supports it.",
 		Annotations: readsOnly(),
 		Task:        mcp.TaskOptional,
 	}, k.bake)
 	mcp.AddTool(s, mcp.Tool{
 		Name:  "kitchen/invent",
 		Title: "Invent a dish",
-		Description: "Asks the client's own model to invent a dish from what is there, and returns what it says. " +
-			"It needs a client that offers sampling.",
+		Description: "Requests a dish for the given ingredients from the client's own model, and returns its answer. " +
+			"It requires a client with sampling.",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(true)},
 	}, k.invent)
 	mcp.AddTool(s, mcp.Tool{
 		Name:  "kitchen/switch-special",
-		Title: "Put a special on the list, or take it off",
-		Description: "Adds the tool " + specialTool + " to the list of tools for everybody, or takes it away again. " +
-			"Clients that listen hear that the list has changed.",
+		Title: "Add or remove a special",
+		Description: "Adds the tool " + specialTool + " to the list of tools of all clients, or removes it. " +
+			"Subscribed clients get a notification that the list has changed.",
 		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(false)},
 	}, k.switchSpecial)
 }
@@ -80,7 +80,7 @@ func (k *kitchen) cook(ctx context.Context, r *mcp.Request, in cooking) (string,
 		return "", err
 	}
 	for i := range steps {
-		if err := wait(ctx, pause); err != nil {
+		if err := waitFor(ctx, pause); err != nil {
 			return "", err
 		}
 		doing := work[i*len(work)/steps]
@@ -106,26 +106,27 @@ func (k *kitchen) bake(ctx context.Context, r *mcp.Request, in baking) (string, 
 	if in.Seconds > 0 {
 		oven = time.Duration(in.Seconds) * time.Second
 	}
-	if _, err := mcp.Once(ctx, r, "first half", func(ctx context.Context) (bool, error) { return true, wait(ctx, oven/2) }); err != nil {
+	if _, err := mcp.Once(ctx, r, "first half", func(ctx context.Context) (bool, error) { return true, waitFor(ctx, oven/2) }); err != nil {
 		return "", err
 	}
 	crust, err := k.crust(ctx, r, in.What)
 	if err != nil {
 		return "", err
 	}
-	if err := wait(ctx, oven-oven/2); err != nil {
+	if err := waitFor(ctx, oven-oven/2); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("The %s is baked, with a %s crust.", in.What, crust), nil
 }
 
-// crust asks how dark it shall be, and takes golden when there is nobody to ask.
+// crust asks the user for the crust. It returns golden if the client cannot ask or the user
+// declines.
 func (k *kitchen) crust(ctx context.Context, r *mcp.Request, what string) (string, error) {
 	type form struct {
 		Crust string `json:"crust" mcp:"title=Crust,enum=pale|golden|dark,default=golden"`
 	}
 	answer, err := r.Elicit(ctx, "crust", &mcp.Elicitation{
-		Message: "The " + what + " is half done. How dark shall the crust be?", RequestedSchema: mcp.FormOf[form](),
+		Message: "The " + what + " is half done. How dark should the crust be?", RequestedSchema: mcp.FormOf[form](),
 	})
 	if _, ok := errors.AsType[*mcp.CapabilityError](err); ok {
 		return "golden", nil
@@ -153,7 +154,7 @@ func (k *kitchen) invent(ctx context.Context, r *mcp.Request, in pantry) (string
 		MaxTokens: 200,
 	})
 	if theirs, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return "", mcp.Errorf("The model was not asked: %s.", theirs.Message)
+		return "", mcp.Errorf("The request to the model failed: %s.", theirs.Message)
 	}
 	if err != nil {
 		return "", err
@@ -176,7 +177,7 @@ func (k *kitchen) switchSpecial(context.Context, *mcp.Request, struct{}) (string
 		return "The special is off the list.", nil
 	}
 	mcp.AddTool(k.server, mcp.Tool{
-		Name: specialTool, Title: "Order the special", Description: "Orders the special of the day. It is there as long as kitchen/switch-special wants it.",
+		Name: specialTool, Title: "Order the special", Description: "Orders the special of the day. kitchen/switch-special adds and removes it.",
 		Annotations: readsOnly(),
 	}, func(context.Context, *mcp.Request, struct{}) (string, error) {
 		return "One special of the day, coming up.", nil

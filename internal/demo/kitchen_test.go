@@ -97,7 +97,7 @@ func TestInventAsksTheModel(t *testing.T) {
 	c := connect(t, newMCP(t), mcp.V20251125, &mcp.ClientOptions{Sample: func(context.Context, *mcp.SamplingRequest) (*mcp.SamplingResult, error) {
 		return nil, &jsonrpc.Error{Code: mcp.CodeRejected, Message: "no"}
 	}})
-	if got := tool(t, c, "kitchen/invent", `{"ingredients":[]}`); got != "error: The model was not asked: no." {
+	if got := tool(t, c, "kitchen/invent", `{"ingredients":[]}`); got != "error: The request to the model failed: no." {
 		t.Errorf("a user who says no: %s", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// connect makes a client of the demo that speaks v; 0 means the newest.
+// connect returns a client of the demo that uses version v; 0 means the newest.
 func connect(t *testing.T, m *MCP, v mcp.Version, o *mcp.ClientOptions) *mcp.Client {
 	t.Helper()
 	if o == nil {
@@ -110,7 +110,7 @@ func TestBookTable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !v.HasElicitation() { // nobody can be asked: the model may choose
+				if !v.HasElicitation() { // without elicitation the model may choose
 					if want := "19:30 is full. Free are 20:15 (garden) and 21:00 (inside): call again with one of these times."; !result.IsError || result.Text() != want {
 						t.Errorf("result = %v %s, want %s", result.IsError, result.Text(), want)
 					}

@@ -8,24 +8,27 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// maxDigits bounds a number, in decimal digits before and after the point together. JSON has no bound, but 1e999999999
-// is eleven bytes on the wire and a gigabyte in memory.
+// maxDigits is the maximum number of decimal digits of a number, before and after the point
+// together. JSON has no bound, but 1e999999999 has eleven bytes on the wire and a gigabyte in
+// memory.
 const maxDigits = 1000
 
-// A Number is a JSON number (RFC 8259, section 6) that keeps its exact decimal value: 9007199254740993 stays what it is
-// and 0.1+0.2 is 0.3. It is coef × 10^-scale. The zero value is 0.
+// A Number is a JSON number (RFC 8259, section 6) with its exact decimal value: 9007199254740993
+// remains unchanged and 0.1+0.2 is 0.3. Its value is coef × 10^-scale. The zero value is 0.
 type Number struct {
 	coef  big.Int
-	scale int // digits behind the point, never negative
+	scale int // digits after the point, never negative
 }
 
-// What does not fit, as the caller is told; whoever decodes the params adds where.
+// Errors of invalid numbers, with texts for the caller. The decoder of the params adds the
+// position.
 var (
 	errNotNumber  = &jsonrpc.ParamFault{Reason: "want a number"}
 	errLongNumber = &jsonrpc.ParamFault{Reason: "want a number of at most " + strconv.Itoa(maxDigits) + " digits"}
 )
 
-// UnmarshalJSON reads a number and refuses every other value, also a string that looks like one.
+// UnmarshalJSON parses a number. It rejects every other value, including a string that looks like a
+// number.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	if len(text) == 0 || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
 		return errNotNumber
@@ -56,7 +59,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// normalize makes scale non-negative and as small as it can be, so that equal numbers print the same.
+// normalize makes scale non-negative and minimal, so that equal numbers print the same.
 func (n *Number) normalize() {
 	if n.coef.Sign() == 0 {
 		n.scale = 0
@@ -75,7 +78,8 @@ func (n *Number) normalize() {
 	}
 }
 
-// digits is an upper bound, one too high at most, of the digits that String writes.
+// digits returns an upper bound of the number of digits that String writes. It is at most one too
+// high.
 func (n *Number) digits() int {
 	return max(n.coef.BitLen()*30103/100000+1, n.scale)
 }
@@ -98,13 +102,14 @@ func (n *Number) Mul(m *Number) *Number {
 	return product
 }
 
-// quotientDigits is how many digits a quotient keeps that does not end: those of a decimal128 (IEEE 754-2008).
+// quotientDigits is the number of significant digits of a non-terminating quotient: that of a
+// decimal128 (IEEE 754-2008).
 const quotientDigits = 34
 
-// Div returns n ÷ m, with 34 significant digits rounded half to even where it does not end before, and whether that is
-// exact. m must not be 0.
+// Div returns n ÷ m and whether the quotient is exact. A longer quotient is rounded half to even to
+// 34 significant digits. m must not be 0.
 func (n *Number) Div(m *Number) (quotient *Number, exact bool) {
-	// shift makes the integer quotient at least as long as what is kept.
+	// shift makes the integer quotient at least as long as the retained digits.
 	shift := max(quotientDigits+m.digits()-(&Number{coef: n.coef}).digits()+2, 0)
 	var rest big.Int
 	q := &Number{scale: n.scale - m.scale + shift}
@@ -118,10 +123,11 @@ func (n *Number) Div(m *Number) (quotient *Number, exact bool) {
 	return q.round(quotientDigits, !exact), false
 }
 
-// significant is the number of digits of the coefficient.
+// significant returns the number of digits of the coefficient.
 func (n *Number) significant() int { return len(new(big.Int).Abs(&n.coef).String()) }
 
-// round cuts n to so many significant digits, half to even. more says that non-zero digits follow those of n.
+// round rounds n half to even to the given number of significant digits. more reports whether
+// non-zero digits follow those of n.
 func (n *Number) round(digits int, more bool) *Number {
 	cut := n.significant() - digits
 	if cut <= 0 {
@@ -154,13 +160,13 @@ func (n *Number) combine(m *Number, op func(z, x, y *big.Int) *big.Int) *Number 
 	return sum
 }
 
-// String writes n without an exponent, and without a point where it is an integer.
+// String returns n without an exponent, and without a point if it is an integer.
 func (n *Number) String() string { return string(n.append(nil)) }
 
-// MarshalJSON writes what String writes.
+// MarshalJSON returns the text of String.
 func (n *Number) MarshalJSON() ([]byte, error) { return n.append(nil), nil }
 
-// AppendJSON is MarshalJSON for the engine, without reflection.
+// AppendJSON implements marshalling for the engine without reflection.
 func (n *Number) AppendJSON(dst []byte) ([]byte, error) { return n.append(dst), nil }
 
 func (n *Number) append(dst []byte) []byte {

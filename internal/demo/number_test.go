@@ -75,7 +75,7 @@ func TestNumberAddsExactly(t *testing.T) {
 	}
 }
 
-// FuzzNumber holds Number against the standard library's rational numbers.
+// FuzzNumber compares Number with the rational numbers of the standard library.
 func FuzzNumber(f *testing.F) {
 	for _, seed := range []string{"0", "-0", "1e2", "1.50", "-12.034e-5", "9007199254740993", `"1"`, "null", "1e999999999"} {
 		f.Add(seed, "1")
@@ -92,7 +92,7 @@ func FuzzNumber(f *testing.F) {
 		}
 		sum, ok := new(big.Rat).SetString(x.Add(&y).String())
 		if !ok {
-			t.Fatalf("%s + %s is written %q, which is no number", a, b, x.Add(&y))
+			t.Fatalf("%s + %s is written %q, which is not a number", a, b, x.Add(&y))
 		}
 		ra, _ := new(big.Rat).SetString(a)
 		rb, _ := new(big.Rat).SetString(b)

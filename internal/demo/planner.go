@@ -13,6 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/agent/acpagent"
 	"github.com/da1ed7bb/parley/agent/editoragent"
 	"github.com/da1ed7bb/parley/agent/mcpagent"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 	"github.com/da1ed7bb/parley/orchestrator"
@@ -22,11 +23,11 @@ import (
 //go:embed planner.yaml
 var plannerPlan []byte
 
-// A Planner is the agent that has the others do something together. It calls them as any other client would, each in its own
-// protocol, within this process: echo and slow by ACP, words and ask by A2A, coder by the editor protocol, tools by MCP, and methods by
-// plain JSON-RPC.
+// A Planner is an agent that runs a plan with the other agents. It calls each of them in its own
+// protocol, like any other client, within this process: echo and slow in ACP, words and ask in A2A,
+// coder in the Agent Client Protocol, tools in MCP, and methods in plain JSON-RPC.
 type Planner struct {
-	*agent.Agent // to be served like the others
+	*agent.Agent // served like the other agents
 
 	team   *orchestrator.Team
 	acp    *acp.Server
@@ -36,7 +37,8 @@ type Planner struct {
 	served sync.WaitGroup
 }
 
-// NewPlanner makes the planner of the others, which are those of [Agents]. Close it when nobody serves it any more.
+// NewPlanner creates a planner that calls others, which are those of [Agents]. The caller must
+// close it after serving it.
 func NewPlanner(version string, others []*agent.Agent, report func(what string, err error)) (_ *Planner, err error) {
 	plan, err := orchestrator.ParsePlan("planner.yaml", plannerPlan)
 	if err != nil {
@@ -49,7 +51,7 @@ func NewPlanner(version string, others []*agent.Agent, report func(what string, 
 	p := &Planner{team: &orchestrator.Team{}, end: end}
 	defer func() {
 		if err != nil {
-			_ = p.Close() // already failing with err
+			_ = p.Close() // err is returned
 		}
 	}()
 
@@ -88,28 +90,28 @@ func NewPlanner(version string, others []*agent.Agent, report func(what string, 
 	runner := &orchestrator.Runner{Team: p.team, Report: report}
 	p.Agent = runner.Agent(agent.Card{
 		Name: "planner", Title: "Planner", Version: version,
-		Description: "Has the demo's other agents work on what it is told, each in its own protocol, and tells what they said. It asks for your name.",
+		Description: "Lets the demo's other agents work on the message, each over its own protocol, and returns their answers. It asks for your name.",
 		Skills: []agent.Skill{{ID: "planner", Name: "Plan", Description: "Several agents, one task.",
 			Tags: []string{"demo", "orchestrator", "question"}, Examples: []string{"a cake for Friday"}}},
 	}, plan)
 	return p, nil
 }
 
-// serve lets somebody serve one end of a pipe, and returns the other.
+// serve runs serve on one end of a pipe, and returns the other end.
 func (p *Planner) serve(ctx context.Context, serve func(ctx context.Context, t jsonrpc.Transport) error) jsonrpc.Transport {
 	here, there := inproc.Pipe(nil)
 	p.served.Go(func() {
-		_ = serve(ctx, there) // it ends with the pipe, for which nobody is to blame
+		_ = serve(ctx, there) // ends with the pipe, which is not an error
 		_ = there.Close()
 	})
 	return here
 }
 
-// Close ends what the planner has under way, and everybody it calls.
+// Close cancels the planner's runs and closes its connections to the other agents.
 func (p *Planner) Close() error {
 	err := p.team.Close()
 	p.end()
-	p.served.Wait()
+	grace.Wait(&p.served, grace.Time)
 	if p.a2a != nil {
 		p.a2a.Close()
 	}

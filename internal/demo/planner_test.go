@@ -17,18 +17,18 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// planned is what the planner says about "a cake for Friday" when somebody answers its question.
+// planned is the planner's output for "a cake for Friday" after its question was answered.
 const planned = `ACP, echo: a cake for Friday
 A2A, words: a cake for Friday
-editor protocol, coder: a cake for Friday
+ACP for editors, coder: a cake for Friday
 MCP, calculator/multiply: twice its 17 letters are 34
 JSON-RPC, subtract: all but one are 16
-ACP, slow: cancelled, the others were done without it
-A2A, ask: Hello Ada! You said: a cake for Friday
+ACP, slow: cancelled, the join did not need it
+A2A, ask: Hello Ada! Your message: a cake for Friday
 `
 
-// TestPlanner serves the planner in ACP, A2A and MCP: each time it calls the others in theirs, passes their question on, and cancels
-// the slow one. It ends at once when its caller cancels.
+// TestPlanner serves the planner in ACP, A2A and MCP. In each it calls the other agents, forwards
+// their question, and cancels the slow one. It ends at once if its caller cancels.
 func TestPlanner(t *testing.T) {
 	unwanted := func(what string, err error) { t.Errorf("report: %s: %v", what, err) }
 	p, err := NewPlanner("1", Agents("1", unwanted), unwanted)
@@ -74,7 +74,7 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// answerFor answers a question as its protocol wants it: MCP asks by a form.
+// answerFor returns the answer in the form of the question's protocol: MCP uses a form.
 func answerFor(q *agent.Question) *agent.Answer {
 	a := agent.Reply("Ada")
 	if strings.Contains(string(q.Form), `"answer"`) {
@@ -83,7 +83,7 @@ func answerFor(q *agent.Question) *agent.Answer {
 	return a
 }
 
-// servedPlanner serves an agent in three protocols over pipes, and returns a client for each.
+// servedPlanner serves an agent in three protocols over pipes, and returns one client per protocol.
 func servedPlanner(t *testing.T, a *agent.Agent) map[string]*agent.Client {
 	t.Helper()
 	ibm := acp.NewServer(nil)
@@ -102,7 +102,7 @@ func servedPlanner(t *testing.T, a *agent.Agent) map[string]*agent.Client {
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
-			_ = serve(context.Background(), there) // it ends with the pipe
+			_ = serve(context.Background(), there) // ends with the pipe
 		}()
 		t.Cleanup(func() { _ = there.Close(); <-gone })
 		return here

@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// The prompts: texts to start a conversation from, whose arguments complete themselves.
+// The prompts are texts to start a conversation from, with completion of their arguments.
 
 func addPrompts(s *mcp.Server) error {
 	return errors.Join(
@@ -43,7 +43,7 @@ func addPrompts(s *mcp.Server) error {
 func planEvening(_ context.Context, _ *mcp.Request, in map[string]string) (*mcp.GetPromptResult, error) {
 	place := findCity(in["city"])
 	if place == nil {
-		return nil, jsonrpc.ErrInvalidParams.WithData(jsonrpc.ParamFault{Pointer: "/arguments/city", Reason: "is none of the cities in weather://cities"})
+		return nil, jsonrpc.ErrInvalidParams.WithData(jsonrpc.ParamFault{Pointer: "/arguments/city", Reason: "is not one of the cities in weather://cities"})
 	}
 	guests := in["guests"]
 	if guests == "" {
@@ -55,7 +55,7 @@ func planEvening(_ context.Context, _ *mcp.Request, in map[string]string) (*mcp.
 	if name := in["restaurant"]; name != "" {
 		house, err := findRestaurant(name)
 		if err != nil {
-			return nil, jsonrpc.ErrInvalidParams.WithData(jsonrpc.ParamFault{Pointer: "/arguments/restaurant", Reason: "is none of " + strings.Join(restaurantNames(), ", ")})
+			return nil, jsonrpc.ErrInvalidParams.WithData(jsonrpc.ParamFault{Pointer: "/arguments/restaurant", Reason: "is not one of " + strings.Join(restaurantNames(), ", ")})
 		}
 		out.Messages = append(out.Messages, mcp.PromptMessage{Role: mcp.RoleUser, Content: mcp.Embed(mcp.ResourceContents{
 			URI: "table://menus/" + house.Slug, MIMEType: "text/markdown", Text: menuOf(house),
@@ -73,18 +73,18 @@ func people(guests string) string {
 	return guests + " people"
 }
 
-// errorCodes are those that the demo's readers will meet.
+// errorCodes lists the errors that readers of the demo encounter.
 var errorCodes = []struct{ code, name, meaning string }{
-	{"-32700", "Parse error", "the bytes are no JSON"},
-	{"-32600", "Invalid Request", "it is JSON but no request"},
-	{"-32601", "Method not found", "the server has no such method, or not in this revision of MCP"},
-	{"-32602", "Invalid params", "the params do not fit; in MCP also an unknown tool, prompt or, from 2026-07-28, resource"},
-	{"-32603", "Internal error", "the server broke"},
-	{"-32002", "Resource not found", "there is no such resource (MCP up to 2025-11-25)"},
-	{"-32020", "Header mismatch", "a header is missing or says other than the body (MCP 2026-07-28, HTTP)"},
-	{"-32021", "Missing required client capability", "the request did not declare what the tool needs (MCP 2026-07-28)"},
-	{"-32022", "Unsupported protocol version", "data lists the versions that the server speaks (MCP 2026-07-28)"},
-	{"-32042", "URL elicitation required", "the user has to visit the URLs in data first (MCP 2025-11-25)"},
+	{"-32700", "Parse error", "the bytes are not JSON"},
+	{"-32600", "Invalid Request", "the JSON is not a request"},
+	{"-32601", "Method not found", "the server does not have this method, or not in this version of MCP"},
+	{"-32602", "Invalid params", "the params are not valid; in MCP also an unknown tool, prompt or, from 2026-07-28, resource"},
+	{"-32603", "Internal error", "the server failed"},
+	{"-32002", "Resource not found", "the resource does not exist (MCP up to 2025-11-25)"},
+	{"-32020", "Header mismatch", "a header is missing or differs from the body (MCP 2026-07-28, HTTP)"},
+	{"-32021", "Missing required client capability", "the request did not declare a capability that the tool needs (MCP 2026-07-28)"},
+	{"-32022", "Unsupported protocol version", "data lists the versions that the server supports (MCP 2026-07-28)"},
+	{"-32042", "URL elicitation required", "the user must visit the URLs in data first (MCP 2025-11-25)"},
 }
 
 func knownCodes() []string {
@@ -97,7 +97,7 @@ func knownCodes() []string {
 
 func explainError(_ context.Context, _ *mcp.Request, in map[string]string) (*mcp.GetPromptResult, error) {
 	code := strings.TrimSpace(in["code"])
-	known := "Nothing is known about it here; codes outside -32768 to -32000 belong to the application."
+	known := "This code is unknown here; codes outside -32768 to -32000 belong to the application."
 	for _, c := range errorCodes {
 		if c.code == code {
 			known = fmt.Sprintf("It is %q: %s.", c.name, c.meaning)
@@ -105,8 +105,8 @@ func explainError(_ context.Context, _ *mcp.Request, in map[string]string) (*mcp
 	}
 	return &mcp.GetPromptResult{
 		Description: "The error " + code,
-		Messages: []mcp.PromptMessage{mcp.UserText("A server answered with the error code " + code + ". " + known +
-			" Explain what this means, who has to change something, and what to try first.")},
+		Messages: []mcp.PromptMessage{mcp.UserText("A server returned the error code " + code + ". " + known +
+			" Explain what this means, who must change something, and what to try first.")},
 	}, nil
 }
 

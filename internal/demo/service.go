@@ -9,25 +9,27 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc/openrpc"
 )
 
-// A Service is one demo with its own memory: tokens and log entries of one are unknown to another.
+// A Service is one instance of the demo with its own state: its tokens and log entries are unknown
+// to other instances.
 type Service struct {
-	// Mux finds the methods. Serve Handler, not the Mux, or a tick of countdown does not name its call.
+	// Mux dispatches the methods. Serve Handler and not Mux; otherwise countdown's ticks lack the
+	// ID of their call.
 	Mux *jsonrpc.Mux
 
-	// Discovery describes the methods; it answers "rpc.discover".
+	// Discovery describes the methods; it handles "rpc.discover".
 	Discovery *openrpc.Discovery
 
 	sessions sessions
 	events   events
 }
 
-// New makes a demo. version is its own, for "rpc.discover".
+// New creates a demo. version is the demo's version, for "rpc.discover".
 func New(version string) *Service {
 	s := &Service{Mux: new(jsonrpc.Mux)}
 	s.Discovery = openrpc.New(s.Mux, openrpc.Info{
 		Title:       "parley demo",
 		Version:     version,
-		Description: "Small methods, one for each thing JSON-RPC 2.0 can do. `countdown` notifies before it answers, `ask` calls its caller back, `sleep` can be cancelled.",
+		Description: "Small methods, one for each feature of JSON-RPC 2.0. `countdown` sends notifications before it responds, `ask` calls its caller, `sleep` can be cancelled.",
 	})
 	number := &jsonschema.Schema{Type: "number"}
 	s.Discovery.Types = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[Number](): number, reflect.TypeFor[*Number](): number}
@@ -39,10 +41,10 @@ func New(version string) *Service {
 	return s
 }
 
-// Handler answers the demo's methods.
+// Handler handles the demo's methods.
 func (s *Service) Handler() jsonrpc.Handler { return jsonrpc.Chain(s.Mux, identify) }
 
-// A method is one row of the demo.
+// A method is one row of the demo's method table.
 type method struct {
 	name    string
 	handler jsonrpc.Handler
@@ -50,7 +52,7 @@ type method struct {
 	doc     openrpc.Doc
 }
 
-// list is short for the values of an example.
+// list abbreviates the values of an example.
 type list = []any
 
 func (s *Service) methods() []method {
@@ -66,11 +68,11 @@ func (s *Service) methods() []method {
 			Summary: "One number minus another, exactly.",
 			Examples: []openrpc.ExamplePairing{
 				openrpc.Pair("by position or by name", list{42, 23}, 19),
-				openrpc.Pair("past what a float64 holds", list{jsonrpc.Raw("9007199254740993"), 1}, jsonrpc.Raw("9007199254740992")),
+				openrpc.Pair("beyond the precision of a float64", list{jsonrpc.Raw("9007199254740993"), 1}, jsonrpc.Raw("9007199254740992")),
 			},
 			Errors: badParams,
 		}},
-		{"add", jsonrpc.Func(add), jsonrpc.Quick, openrpc.Doc{
+		{"add", jsonrpc.Func(addNumbers), jsonrpc.Quick, openrpc.Doc{
 			Summary: "Two numbers together, exactly.",
 			Examples: []openrpc.ExamplePairing{
 				openrpc.Pair("two numbers", list{5, 3}, 8),
@@ -79,8 +81,8 @@ func (s *Service) methods() []method {
 			Errors: badParams,
 		}},
 		{"sum", jsonrpc.Func(sum), 0, openrpc.Doc{
-			Summary:  "As many numbers as you like together, by position.",
-			Params:   []openrpc.ContentDescriptor{{Name: "numbers", Description: "the numbers to add; none make 0"}},
+			Summary:  "The sum of any number of numbers, by position.",
+			Params:   []openrpc.ContentDescriptor{{Name: "numbers", Description: "the numbers to add; 0 without numbers"}},
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("three numbers", list{1, 2, 4}, 7)},
 			Errors:   badParams,
 		}},
@@ -96,7 +98,7 @@ func (s *Service) methods() []method {
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("a list", list{"hello", 1.0}, jsonrpc.Raw(`["hello",1]`))},
 		}},
 		{"update", raw(accept), jsonrpc.Quick, openrpc.Doc{
-			Summary:  "Takes anything, does nothing, answers null; meant for notifications.",
+			Summary:  "Accepts any params, does nothing, returns null; intended for notifications.",
 			Params:   anything,
 			Result:   null,
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("five numbers", list{1, 2, 3, 4, 5}, nil)},
@@ -113,43 +115,43 @@ func (s *Service) methods() []method {
 			Result:   null,
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("three numbers", list{1, 2, 4}, nil)},
 		}},
-		{"fail", jsonrpc.Func(fail), jsonrpc.Quick, openrpc.Doc{
-			Summary: "Answers with the error you describe.",
-			Result:  &openrpc.ContentDescriptor{Name: "result", Description: "there is never one"},
+		{"fail", jsonrpc.Func(failAsAsked), jsonrpc.Quick, openrpc.Doc{
+			Summary: "Returns the given error.",
+			Result:  &openrpc.ContentDescriptor{Name: "result", Description: "never returned"},
 			Errors:  badParams,
 		}},
 		{"sleep", jsonrpc.Func(sleep), jsonrpc.Unordered, openrpc.Doc{
-			Summary:     "Waits so many milliseconds and answers how many they were.",
-			Description: "It can be cancelled with `$/cancelRequest`, holds up nothing that comes after it, and passes the server's deadline of a minute if you let it.",
+			Summary:     "Waits for the given number of milliseconds and returns it.",
+			Description: "It can be cancelled with `$/cancelRequest`, does not delay later requests, and can reach the server's deadline of one minute.",
 			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a quarter of a second", list{250}, 250)},
 			Errors:      append(badParams, jsonrpc.ErrCancelled),
 		}},
 		{"panic", raw(panics), 0, openrpc.Doc{
-			Summary: "The handler panics; you see what a caller sees of that, and that the server lives on.",
+			Summary: "The handler panics: shows the response that a caller gets, and that the server continues.",
 			Params:  noParams,
 			Errors:  []*jsonrpc.Error{jsonrpc.ErrInternal},
 		}},
 		{"countdown", jsonrpc.PeerFunc(countdown), jsonrpc.Unordered, openrpc.Doc{
-			Summary:     "Notifies " + NotifyTick + " with each step, then answers.",
+			Summary:     "Notifies " + NotifyTick + " with each step, then responds.",
 			Description: "A notification has the params `{request_id, left}`. Over HTTP they come on an event stream if the caller accepts one, and not at all otherwise.",
 			Examples:    []openrpc.ExamplePairing{openrpc.Pair("three steps", list{3, 200}, "liftoff")},
 			Errors:      badParams,
 		}},
-		{"ask", jsonrpc.PeerFunc(ask), jsonrpc.Unordered, openrpc.Doc{
-			Summary:     "Calls your method " + CallAnswer + " with the question, and answers what you said.",
-			Description: "Both sides of a connection may ask. A plain POST has no way back, so there it is an error.",
+		{"ask", jsonrpc.PeerFunc(askCaller), jsonrpc.Unordered, openrpc.Doc{
+			Summary:     "Calls your method " + CallAnswer + " with the question, and returns your answer.",
+			Description: "Both sides of a connection can send requests. A plain POST cannot carry a request to the client, so it gets an error.",
 			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a question", list{"tea or coffee?"}, "tea")},
 			Errors: append(badParams, jsonrpc.NewError(codeNoAnswer, "The client did not answer"),
-				jsonrpc.NewError(codeOneWay, "The client cannot be asked over this carrier")),
+				jsonrpc.NewError(codeOneWay, "The server cannot send requests over this transport")),
 		}},
 		{"login", jsonrpc.Func(s.sessions.login), 0, openrpc.Doc{
-			Summary:     "Makes a token that whoami and counter know you by.",
-			Description: "JSON-RPC has no sessions; what must be remembered is named in the params. The newest 1,000 tokens are kept.",
-			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a name", list{"ada"}, Ticket{Token: "GEZDGNBVGY3TQOJQGEZDGNBVGY"})},
+			Summary:     "Creates a token that identifies you to whoami and counter.",
+			Description: "JSON-RPC has no sessions; a request that needs state names it in its params. The newest 1,000 tokens are stored.",
+			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a name", list{"ada"}, newTicket("GEZDGNBVGY3TQOJQGEZDGNBVGY"))},
 			Errors:      badParams,
 		}},
 		{"whoami", jsonrpc.Func(s.sessions.whoami), 0, openrpc.Doc{
-			Summary:  "The name that was given to login.",
+			Summary:  "The name that was passed to login.",
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("a token", list{"GEZDGNBVGY3TQOJQGEZDGNBVGY"}, Identity{Name: "ada"})},
 			Errors:   badToken,
 		}},
@@ -158,17 +160,17 @@ func (s *Service) methods() []method {
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("one step", list{"GEZDGNBVGY3TQOJQGEZDGNBVGY"}, 1)},
 			Errors:   badToken,
 		}},
-		{"log_event", raw(s.events.add), 0, openrpc.Doc{
-			Summary:     "Remembers its params, whatever they are, and answers their number.",
-			Description: "As a notification it shows order: what get_log is asked after it has seen it.",
+		{"log_event", raw(s.events.addEvent), 0, openrpc.Doc{
+			Summary:     "Stores its params, of any kind, and returns their number.",
+			Description: "As a notification it shows the order: a later get_log includes it.",
 			Params:      anything,
 			Result:      &openrpc.ContentDescriptor{Schema: jsonrpc.Raw(`{"type":"integer"}`)},
 			Examples:    []openrpc.ExamplePairing{openrpc.Pair("a text", list{"door opened"}, 1)},
 			Errors:      badParams,
 		}},
-		{"get_log", jsonrpc.Func(s.events.get), 0, openrpc.Doc{
-			Summary:     "What log_event remembered, oldest first.",
-			Description: "The newest 1,000 events are kept, and no more than 1 MiB of them.",
+		{"get_log", jsonrpc.Func(s.events.getEvents), 0, openrpc.Doc{
+			Summary:     "The events that log_event stored, oldest first.",
+			Description: "The newest 1,000 events are stored, up to 1 MiB in total.",
 			Examples: []openrpc.ExamplePairing{openrpc.Pair("the newest", list{1},
 				jsonrpc.Raw(`[{"seq":1,"time":"2026-11-20T12:00:00Z","event":["door opened"]}]`))},
 			Errors: badParams,

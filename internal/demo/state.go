@@ -11,36 +11,49 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Bounds of what is remembered. All are for one Demo.
+// Bounds of the state of one Service.
 const (
-	maxTokens   = 1_000   // the token that was used longest ago gives way to a new one
-	maxEvents   = 1_000   // the oldest event gives way to a new one
-	maxLogBytes = 1 << 20 // so it does when the events together are longer
-	maxEvent    = 4 << 10 // a longer event is refused
-	maxName     = 256     // a longer name is refused
+	maxTokens   = 1_000   // a new token replaces the least recently used one
+	maxEvents   = 1_000   // a new event replaces the oldest one
+	maxLogBytes = 1 << 20 // in total; beyond it a new event also replaces the oldest ones
+	maxEvent    = 4 << 10 // a longer event is rejected
+	maxName     = 256     // a longer name is rejected
 )
 
-// A session is what the server remembers for whoever holds its token.
+// A session is the state that the server stores for the holder of a token.
 type session struct {
 	name  string
 	count int64
 	used  int64 // order of last use
 }
 
-// sessions is state over a stateless protocol: the server makes a token, the client shows it with each call.
+// sessions implements state over a stateless protocol: the server creates a token, and the client
+// sends it with each call.
 type sessions struct {
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	clock   int64
 	byToken map[string]*session
 }
 
 type credentials struct {
-	Name string `json:"name" jsonschema:"who you are; it is believed"`
+	Name string `json:"name" jsonschema:"your name, which is not verified"`
 }
 
-// A Ticket is what login answers.
+// A Ticket is the result of login.
 type Ticket struct {
-	Token string `json:"token" jsonschema:"a secret that names the session"`
+	Token string `json:"token" jsonschema:"a secret that identifies the session"`
+	Next  Next   `json:"next" jsonschema:"a call to send next"`
+}
+
+// Next is a call with the new token. Recorders redact the member token by its name. The token of a
+// demo protects nothing, so a reader can copy it from here.
+type Next struct {
+	Method string   `json:"method"`
+	Params []string `json:"params"`
+}
+
+func newTicket(token string) Ticket {
+	return Ticket{Token: token, Next: Next{Method: "whoami", Params: []string{token}}}
 }
 
 func (s *sessions) login(_ context.Context, in credentials) (Ticket, error) {
@@ -58,7 +71,7 @@ func (s *sessions) login(_ context.Context, in credentials) (Ticket, error) {
 	}
 	s.clock++
 	s.byToken[token] = &session{name: in.Name, used: s.clock}
-	return Ticket{Token: token}, nil
+	return newTicket(token), nil
 }
 
 func (s *sessions) oldestLocked() (token string) {
@@ -71,7 +84,7 @@ func (s *sessions) oldestLocked() (token string) {
 	return token
 }
 
-// with runs f on the session of token.
+// with calls f with the session of token.
 func (s *sessions) with(token string, f func(*session)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,12 +99,12 @@ func (s *sessions) with(token string, f func(*session)) error {
 }
 
 type holder struct {
-	Token string `json:"token" jsonschema:"what login answered"`
+	Token string `json:"token" jsonschema:"the token from login"`
 }
 
-// An Identity is what whoami answers.
+// An Identity is the result of whoami.
 type Identity struct {
-	Name string `json:"name" jsonschema:"the name that was given to login"`
+	Name string `json:"name" jsonschema:"the name that was passed to login"`
 }
 
 func (s *sessions) whoami(_ context.Context, in holder) (Identity, error) {
@@ -101,7 +114,7 @@ func (s *sessions) whoami(_ context.Context, in holder) (Identity, error) {
 }
 
 type step struct {
-	Token string `json:"token" jsonschema:"what login answered"`
+	Token string `json:"token" jsonschema:"the token from login"`
 	By    *int32 `json:"by,omitzero" jsonschema:"how much to count; 1 if absent"`
 }
 
@@ -120,15 +133,16 @@ func (s *sessions) counter(_ context.Context, in step) (int64, error) {
 
 // An Event is one entry of the log.
 type Event struct {
-	Seq   int64       `json:"seq" jsonschema:"its number, from 1 on without gaps"`
-	Time  time.Time   `json:"time" jsonschema:"when it came"`
+	Seq   int64       `json:"seq" jsonschema:"its number, from 1 without gaps"`
+	Time  time.Time   `json:"time" jsonschema:"when it was received"`
 	Event jsonrpc.Raw `json:"event" jsonschema:"the params of log_event"`
 }
 
-// A journal is what get_log answers.
+// A journal is the result of get_log.
 type journal []Event
 
-// AppendJSON writes the journal without a codec between: events are anybody's bytes, and go out as they came.
+// AppendJSON appends the journal without a codec, because events may contain any bytes and are sent
+// unchanged.
 func (j journal) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(dst, '[')
 	for i, e := range j {
@@ -144,13 +158,13 @@ func (j journal) AppendJSON(dst []byte) ([]byte, error) {
 
 // events is the log that log_event writes and get_log reads.
 type events struct {
-	mu    sync.Mutex // guards what is below
+	mu    sync.Mutex // guards the fields below
 	last  int64
 	bytes int
 	kept  []Event // oldest first
 }
 
-func (l *events) add(_ context.Context, req *jsonrpc.Request) (any, error) {
+func (l *events) addEvent(_ context.Context, req *jsonrpc.Request) (any, error) {
 	if len(req.Params) > maxEvent {
 		return nil, invalid("", fmt.Sprintf("want at most %d bytes", maxEvent))
 	}
@@ -172,10 +186,10 @@ func (l *events) add(_ context.Context, req *jsonrpc.Request) (any, error) {
 }
 
 type excerpt struct {
-	Limit *int `json:"limit,omitzero" jsonschema:"how many of the newest events; all that are kept if absent"`
+	Limit *int `json:"limit,omitzero" jsonschema:"how many of the newest events; all that are stored if absent"`
 }
 
-func (l *events) get(_ context.Context, in excerpt) (journal, error) {
+func (l *events) getEvents(_ context.Context, in excerpt) (journal, error) {
 	if in.Limit != nil && *in.Limit < 0 {
 		return nil, invalid("/limit", "want no negative number")
 	}

@@ -5,29 +5,32 @@ import (
 	"time"
 )
 
-// Where the sun stands, after Jean Meeus, Astronomical Algorithms, 2nd edition, chapters 25 and 28 (low accuracy: 0.01°),
-// which gives the times of sunrise and sunset to about a minute between the polar circles for the centuries around 2000.
+// The position of the sun after Jean Meeus, Astronomical Algorithms, 2nd edition, chapters 25 and
+// 28 (low accuracy: 0.01°). It gives the times of sunrise and sunset to about a minute between the
+// polar circles for the centuries around 2000.
 
-// horizon is how far below the horizon the sun's centre stands when its upper edge is seen to touch it, in degrees: half
-// the disc and the usual refraction.
+// horizon is how far the sun's centre is below the horizon when its upper edge appears to touch it,
+// in degrees: half the disc plus the usual refraction.
 const horizon = 0.833
 
-// A sunDay is what the sun does on one day at one place.
+// A sunDay describes the sun on one day at one place.
 type sunDay struct {
 	Noon    time.Time
-	Rise    time.Time     // zero where the sun does not rise or does not set
+	Rise    time.Time     // zero if the sun does not rise or does not set
 	Set     time.Time     // likewise
 	Light   time.Duration // how long the sun is above the horizon
-	AllDay  bool          // it does not set
-	AllDark bool          // it does not rise
+	AllDay  bool          // the sun does not set
+	AllDark bool          // the sun does not rise
 }
 
-// sunOn finds what the sun does on the date of day at a place, in the zone of day. Longitudes east of Greenwich are positive.
+// sunOn computes the sun for the date of day at a place, in the time zone of day. Longitudes east
+// of Greenwich are positive.
 func sunOn(day time.Time, latitude, longitude float64) sunDay {
 	year, month, date := day.Date()
 	midnight := time.Date(year, month, date, 0, 0, 0, 0, time.UTC)
 	noon := solarNoon(midnight, longitude)
-	for range 2 { // where the zone's date is not that of the longitude, as on some islands of the Pacific
+	// For zones whose date differs from that of the longitude, as on some Pacific islands.
+	for range 2 {
 		if _, _, d := noon.In(day.Location()).Date(); d == date {
 			break
 		}
@@ -48,13 +51,13 @@ func sunOn(day time.Time, latitude, longitude float64) sunDay {
 		d.AllDark = true
 		return d
 	}
-	d.Rise = event(noon, latitude, longitude, half, -1).In(day.Location())
-	d.Set = event(noon, latitude, longitude, half, 1).In(day.Location())
+	d.Rise = sunEvent(noon, latitude, longitude, half, -1).In(day.Location())
+	d.Set = sunEvent(noon, latitude, longitude, half, 1).In(day.Location())
 	d.Light = d.Set.Sub(d.Rise)
 	return d
 }
 
-// solarNoon is when the sun is highest, on the day that begins at midnight.
+// solarNoon returns the time when the sun is highest, on the day that begins at midnight.
 func solarNoon(midnight time.Time, longitude float64) time.Time {
 	noon := midnight.Add(minutes(720 - 4*longitude))
 	for range 3 {
@@ -64,8 +67,9 @@ func solarNoon(midnight time.Time, longitude float64) time.Time {
 	return noon
 }
 
-// event is sunrise (-1) or sunset (1), found by going there and looking again how far it is. half is the first guess.
-func event(noon time.Time, latitude, longitude, half, side float64) time.Time {
+// sunEvent returns sunrise (side -1) or sunset (side 1) by iteration: it computes the hour angle
+// again at each estimate. half is the first estimate.
+func sunEvent(noon time.Time, latitude, longitude, half, side float64) time.Time {
 	midnight := noon.Add(-minutes(720 - 4*longitude - equationAt(noon)))
 	at := noon.Add(minutes(side * half * 4))
 	for range 4 {
@@ -83,8 +87,9 @@ func equationAt(t time.Time) float64 {
 	return equation
 }
 
-// hourAngle is how far from noon the sun touches the horizon, in degrees, as it stands at t. It is negative where it does
-// not; up tells then whether the sun is above it.
+// hourAngle returns the hour angle at which the sun touches the horizon, in degrees, for its
+// position at t. The angle is negative if the sun does not touch it; then up reports whether the
+// sun is above the horizon.
 func hourAngle(t time.Time, latitude float64) (angle float64, up bool) {
 	declination, _ := sunAt(t)
 	cos := (sin(-horizon) - sin(latitude)*sin(declination)) / (cosine(latitude) * cosine(declination))
@@ -113,7 +118,8 @@ func sunAt(t time.Time) (declination, equation float64) {
 	return declination, equation
 }
 
-// sunLongitude is the apparent longitude of the sun: 0 at the March equinox, 90 at the June solstice.
+// sunLongitude returns the apparent longitude of the sun: 0 at the March equinox, 90 at the June
+// solstice.
 func sunLongitude(t time.Time) float64 {
 	T := centuries(t)
 	anomaly := 357.52911 + 35999.05029*T - 0.0001537*T*T
@@ -126,8 +132,8 @@ func meanLongitude(T float64) float64 { return 280.46646 + 36000.76983*T + 0.000
 
 func eccentricity(T float64) float64 { return 0.016708634 - 0.000042037*T }
 
-// centuries since noon of 1 January 2000. The difference between dynamical and civil time, a minute or so, moves the sun
-// by less than we promise.
+// centuries returns the centuries since noon of 1 January 2000. The difference between dynamical
+// and civil time, about a minute, changes the position by less than the stated accuracy.
 func centuries(t time.Time) float64 {
 	epoch := time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
 	return t.Sub(epoch).Hours() / 24 / 36525
@@ -138,10 +144,11 @@ func minutes(m float64) time.Duration { return time.Duration(m * float64(time.Mi
 func sin(degrees float64) float64    { return math.Sin(degrees * math.Pi / 180) }
 func cosine(degrees float64) float64 { return math.Cos(degrees * math.Pi / 180) }
 
-// nearEquator is where the length of the day hardly changes, in degrees of latitude.
+// nearEquator is the latitude up to which the length of the day hardly changes, in degrees.
 const nearEquator = 10
 
-// seasonAt is the astronomical season, from equinox to solstice.
+// seasonAt returns the astronomical season, which lasts from equinox to solstice or from solstice
+// to equinox.
 func seasonAt(t time.Time, latitude float64) string {
 	if math.Abs(latitude) < nearEquator {
 		return "none"

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The moments of equinoxes and solstices, as almanacs have them in universal time.
+// TestSeasonsBeginWhenAlmanacsSay uses the times of equinoxes and solstices in universal time from
+// almanacs.
 func TestSeasonsBeginWhenAlmanacsSay(t *testing.T) {
 	for _, tt := range []struct {
 		at     string
@@ -26,7 +27,7 @@ func TestSeasonsBeginWhenAlmanacsSay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const slack = 20 * time.Minute // a hundredth of a degree is a quarter of an hour
+		const slack = 20 * time.Minute // a hundredth of a degree takes a quarter of an hour
 		if got := seasonAt(at.Add(-slack), 52.5); got != tt.before {
 			t.Errorf("just before %s it is %s, want %s", tt.at, got, tt.before)
 		}
@@ -43,7 +44,8 @@ func TestSeasonsBeginWhenAlmanacsSay(t *testing.T) {
 	}
 }
 
-// The example that Meeus works out by hand (Astronomical Algorithms, examples 25.a and 28.b): 13 October 1992, 0 h.
+// TestSunAsMeeusHasIt uses the worked examples of Meeus (Astronomical Algorithms, examples 25.a and
+// 28.b): 13 October 1992, 0 h.
 func TestSunAsMeeusHasIt(t *testing.T) {
 	at := time.Date(1992, 10, 13, 0, 0, 0, 0, time.UTC)
 	declination, equation := sunAt(at)
@@ -58,7 +60,7 @@ func TestSunAsMeeusHasIt(t *testing.T) {
 	}
 }
 
-// Sunrise and sunset as newspapers print them, in local time.
+// TestSunriseAndSunset uses published times of sunrise and sunset, in local time.
 func TestSunriseAndSunset(t *testing.T) {
 	for _, tt := range []struct{ city, date, rise, set string }{
 		{"London", "2024-06-21", "04:43", "21:21"},
@@ -68,7 +70,7 @@ func TestSunriseAndSunset(t *testing.T) {
 		{"Sydney", "2024-12-21", "05:41", "20:05"},
 		{"Berlin", "2024-06-21", "04:43", "21:33"},
 		{"Tokyo", "2024-01-01", "06:51", "16:38"},
-		{"Reykjavík", "2024-06-21", "02:55", "00:04"}, // past midnight
+		{"Reykjavík", "2024-06-21", "02:55", "00:04"}, // after midnight
 		{"Honolulu", "2024-03-20", "06:35", "18:42"},
 	} {
 		c := findCity(tt.city)
@@ -116,7 +118,8 @@ func TestPolarDayAndNight(t *testing.T) {
 	}
 }
 
-// Whatever the place and the day, noon is on that day and between sunrise and sunset, and days in summer are long.
+// TestEveryCityOnEveryDay checks for every city and day that noon is on that day and between
+// sunrise and sunset, and that days are longer in summer.
 func TestEveryCityOnEveryDay(t *testing.T) {
 	for i := range cities {
 		c := &cities[i]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,16 +16,16 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// The service table books a table in a restaurant. It shows what a single answer cannot: progress, and a question in the
-// middle that the same code asks in both eras.
+// The service table books a table in a restaurant. It demonstrates what a single response cannot:
+// progress, and a question in the middle of a call that the same code asks in both eras.
 
-// A restaurant is a place with tables. Between 19:00 and 20:14 it is full every evening.
+// A restaurant is a place with tables. It is full every evening between 19:00 and 20:14.
 type restaurant struct {
 	Name  string
 	Slug  string // its name in a URI
-	Code  string // begins its confirmations
+	Code  string // prefix of its confirmations
 	Menu  []dish
-	Place [2]string // where the two later tables are
+	Place [2]string // positions of the two later tables
 }
 
 type dish struct {
@@ -57,13 +56,13 @@ func findRestaurant(name string) (*restaurant, error) {
 	return nil, mcp.Errorf("There is no restaurant %q. There are %s.", name, strings.Join(restaurantNames(), ", "))
 }
 
-// Where bookings are to be read.
+// bookingsURI is the URI of the list of bookings.
 const bookingsURI = "table://bookings"
 
-// maxBookings bounds what is remembered; the oldest gives way.
+// maxBookings is the maximum number of stored bookings; a new one replaces the oldest.
 const maxBookings = 1_000
 
-// A booking is a table that somebody has.
+// A booking is a booked table.
 type booking struct {
 	Confirmation string `json:"confirmation"`
 	Restaurant   string `json:"restaurant"`
@@ -75,16 +74,17 @@ type booking struct {
 	HighChair    bool   `json:"highChair,omitzero"`
 }
 
-// table is the service with its memory.
+// table is the service with its state.
 type table struct {
 	server *mcp.Server
 
-	mu       sync.Mutex // guards what is below
+	mu       sync.Mutex // guards the fields below
 	last     int
 	bookings []booking // oldest first
 }
 
-// bookingRequest is what book-table takes; bookingSchema says so, with examples, so that a form has something to begin with.
+// bookingRequest is the input of book-table; bookingSchema describes it with examples, so that
+// forms can be prefilled.
 type bookingRequest struct {
 	Restaurant string `json:"restaurant"`
 	Guests     int    `json:"guests"`
@@ -98,12 +98,13 @@ var bookingSchema = jsonrpc.Raw(`{"type":"object","properties":{` + restaurantSc
 	`"time":{"type":"string","description":"when, as 2026-03-14T19:30 or 19:30; today at 19:30 if absent, when every place is full","examples":["19:30","18:00"]}},` +
 	`"required":["restaurant","guests"],"additionalProperties":false}`)
 
-// reservationSchema is what book-table answers: without a confirmation nothing was booked.
+// reservationSchema is the schema of book-table's result. A result without a confirmation means
+// that nothing was booked.
 var reservationSchema = jsonrpc.Raw(`{"type":"object","properties":{` +
-	`"booked":{"type":"boolean","description":"whether there is a table now"},` +
-	`"confirmation":{"type":"string","description":"what to show at the door, and to give to cancel-booking"},` +
+	`"booked":{"type":"boolean","description":"whether a table was booked"},` +
+	`"confirmation":{"type":"string","description":"the confirmation to show on arrival, and to pass to cancel-booking"},` +
 	`"time":{"type":"string","description":"when the table is free, HH:MM"},` +
-	`"place":{"type":"string","description":"where it stands"}},"required":["booked"],"additionalProperties":false}`)
+	`"place":{"type":"string","description":"where the table is"}},"required":["booked"],"additionalProperties":false}`)
 
 type reservation struct {
 	Booked       bool   `json:"booked"`
@@ -117,8 +118,8 @@ func addTable(s *mcp.Server) (*table, error) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:  "book-table",
 		Title: "Book a table",
-		Description: "Books a table in one of three restaurants. It reports progress. When the time that was asked for is full, it asks the user which of two later tables to take, " +
-			"and for a name; a client that cannot ask gets the free times as an error and may call again.",
+		Description: "Books a table in one of three restaurants. It reports progress. If the requested time is full, it asks the user which of two later tables to take, " +
+			"and for a name; a client without elicitation gets the free times as an error and can call again.",
 		InputSchema:  bookingSchema,
 		OutputSchema: reservationSchema,
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(false)},
@@ -129,24 +130,24 @@ func addTable(s *mcp.Server) (*table, error) {
 		Description: "Lists the tables of a restaurant this evening: when, where, and whether they are free.",
 		InputSchema: whereSchema,
 		Annotations: readsOnly(),
-	}, t.list)
+	}, t.listBookings)
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "read-menu",
 		Title:       "Menu",
-		Description: "Shows the menu of a restaurant, as text and as a link to the resource that holds it.",
+		Description: "Shows the menu of a restaurant, as text and as a link to its resource.",
 		InputSchema: whereSchema,
 		Annotations: readsOnly(),
 	}, t.menu)
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "cancel-booking",
 		Title:       "Cancel a booking",
-		Description: "Gives a booked table back, by its confirmation.",
+		Description: "Cancels the booking with the given confirmation.",
 		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), IdempotentHint: false, OpenWorldHint: new(false)},
 	}, t.cancel)
 	return t, errors.Join(
 		s.AddResource(mcp.Resource{
 			URI: bookingsURI, Name: "bookings", Title: "Bookings", MIMEType: "application/json",
-			Description: "All tables that are booked. It changes with book-table and cancel-booking, and tells its subscribers.",
+			Description: "All booked tables. It changes with book-table and cancel-booking, and subscribers are notified.",
 		}, func(_ context.Context, r *mcp.Request) (*mcp.ReadResourceResult, error) {
 			return jsonResource(r, t.all())
 		}),
@@ -157,7 +158,7 @@ func addTable(s *mcp.Server) (*table, error) {
 	)
 }
 
-// jsonResource is the result for a resource that is JSON.
+// jsonResource returns the result for a JSON resource.
 func jsonResource(r *mcp.Request, v any) (*mcp.ReadResourceResult, error) {
 	text, err := json.Marshal(v, jsontext.WithIndent("  "))
 	if err != nil {
@@ -166,13 +167,14 @@ func jsonResource(r *mcp.Request, v any) (*mcp.ReadResourceResult, error) {
 	return mcp.TextResource(r, "application/json", string(text)), nil
 }
 
-// How long looking and asking around take.
+// Durations of the simulated search steps.
 const (
 	searchTime = 400 * time.Millisecond
 	bookTime   = 200 * time.Millisecond
 )
 
-// book is the tool book-table. In the modern era it runs once for the question and once more with the answer.
+// book implements the tool book-table. In the modern era it runs once to ask the question and again
+// with the answer.
 func (t *table) book(ctx context.Context, r *mcp.Request, in bookingRequest) (*mcp.ToolResult, error) {
 	place, err := findRestaurant(in.Restaurant)
 	if err != nil {
@@ -185,8 +187,9 @@ func (t *table) book(ctx context.Context, r *mcp.Request, in bookingRequest) (*m
 	if err := r.Progress(ctx, 1, 3, "looking for a table"); err != nil {
 		return nil, err
 	}
-	free, err := mcp.Once(ctx, r, "search", func(ctx context.Context) (bool, error) { // looked for once, not once a round
-		return isFree(at), wait(ctx, searchTime)
+	// The search runs once, not in every round.
+	free, err := mcp.Once(ctx, r, "search", func(ctx context.Context) (bool, error) {
+		return isFree(at), waitFor(ctx, searchTime)
 	})
 	if err != nil {
 		return nil, err
@@ -204,18 +207,18 @@ func (t *table) book(ctx context.Context, r *mcp.Request, in bookingRequest) (*m
 			return structured("Nothing was booked.", reservation{})
 		}
 	}
-	if err := wait(ctx, bookTime); err != nil {
+	if err := waitFor(ctx, bookTime); err != nil {
 		return nil, err
 	}
 	if err := r.Progress(ctx, 3, 3, "booked"); err != nil {
 		return nil, err
 	}
-	done := t.add(place.Code, want)
+	done := t.addBooking(place.Code, want)
 	text := fmt.Sprintf("%s, %d guests, %s, %s.", done.Restaurant, done.Guests, done.Time, done.Place)
 	return structured(text, reservation{Booked: true, Confirmation: done.Confirmation, Time: done.Time, Place: done.Place})
 }
 
-// structured is a result with a text of its own.
+// structured returns a structured result with its own text.
 func structured(text string, v any) (*mcp.ToolResult, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -224,27 +227,27 @@ func structured(text string, v any) (*mcp.ToolResult, error) {
 	return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(text)}, Structured: raw}, nil
 }
 
-// parseTime reads when a table is wanted.
+// parseTime parses the requested time.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		text = "19:30"
 	}
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339, "2006-01-02 15:04"} {
 		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			return at, open(at)
+			return at, checkOpen(at)
 		}
 	}
 	at, err := time.ParseInLocation("15:04", text, now.Location())
 	if err != nil {
-		return at, mcp.Errorf("%q is no time: write it as 2026-03-14T19:30 or 19:30.", text)
+		return at, mcp.Errorf("%q is not a time: use 2026-03-14T19:30 or 19:30.", text)
 	}
 	year, month, day := now.Date()
 	at = time.Date(year, month, day, at.Hour(), at.Minute(), 0, 0, now.Location())
-	return at, open(at)
+	return at, checkOpen(at)
 }
 
-// open says when the kitchens are.
-func open(at time.Time) error {
+// checkOpen returns an error if the kitchens are closed.
+func checkOpen(at time.Time) error {
 	if h := at.Hour(); h < 17 || h > 21 {
 		return mcp.Errorf("All three restaurants are open from 17:00 to 22:00; %s is outside of that.", at.Format("15:04"))
 	}
@@ -256,18 +259,20 @@ func isFree(at time.Time) bool {
 	return minute < 19*60 || minute >= 20*60+15
 }
 
-// choose asks the user for one of the two tables that are left, and reports whether they took one.
+// choose asks the user for one of the two remaining tables, and reports whether the user selected
+// one.
 func choose(ctx context.Context, r *mcp.Request, place *restaurant, at time.Time, want *booking) (bool, error) {
 	first, second := at.Add(45*time.Minute).Format("15:04"), at.Add(90*time.Minute).Format("15:04")
 	answer, err := r.Elicit(ctx, "table", &mcp.Elicitation{
 		Message:         fmt.Sprintf("%s is full. Two later tables are free for %d. Which one?", want.Time, want.Guests),
 		RequestedSchema: tableForm(r.Version(), place, first, second),
 	})
-	if _, ok := errors.AsType[*mcp.CapabilityError](err); ok { // this client has nobody to ask, so the model may choose
+	// The client cannot ask its user, so the model may choose.
+	if _, ok := errors.AsType[*mcp.CapabilityError](err); ok {
 		return false, mcp.Errorf("%s is full. Free are %s (%s) and %s (%s): call again with one of these times.", want.Time, first, place.Place[0], second, place.Place[1])
 	}
 	if err != nil {
-		return false, unusable(ctx, err)
+		return false, unusable(err)
 	}
 	var said struct {
 		Time      string `json:"time"`
@@ -284,33 +289,28 @@ func choose(ctx context.Context, r *mcp.Request, place *restaurant, at time.Time
 	return true, nil
 }
 
-// misfit is how a validator says what is wrong with an answer, or with a member of it.
-var misfit = regexp.MustCompile(`(?:validating root: (?:validating /properties/([^:]+): )?|(unknown action ))(.*)`)
-
-// unusable tells the caller why the user's answer cannot be used, so that it can be mended. An error that is no such answer stays as it is.
-func unusable(ctx context.Context, err error) error {
-	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return mcp.Errorf("Nothing was booked: the question was answered with error %d, %s.", refused.Code, refused.Message)
-	}
-	m := misfit.FindStringSubmatch(err.Error())
-	if ctx.Err() != nil || m == nil {
+// unusable converts an invalid answer of the user to an error that describes how to correct it. It
+// returns other errors unchanged.
+func unusable(err error) error {
+	answer, ok := errors.AsType[*mcp.AnswerError](err)
+	if !ok {
 		return err
 	}
-	reason := m[2] + m[3]
-	if m[1] != "" {
-		reason = m[1] + ": " + reason
+	if refused, ok := errors.AsType[*jsonrpc.Error](answer.Err); ok {
+		return mcp.Errorf("Nothing was booked: the question got the error response %d, %s.", refused.Code, refused.Message)
 	}
-	return mcp.Errorf("Nothing was booked: the answer does not fit the form: %s.", reason)
+	return mcp.Errorf("Nothing was booked: the answer does not match the form: %v.", answer.Err)
 }
 
-// tableForm is the question. Choices with titles are written as the revision of the client has them.
+// tableForm returns the form. Titled choices are written in the format of the client's protocol
+// version.
 func tableForm(v mcp.Version, place *restaurant, first, second string) jsonrpc.Raw {
 	choices := fmt.Sprintf(`"oneOf":[{"const":%q,"title":%q},{"const":%q,"title":%q}]`, first, first+", "+place.Place[0], second, second+", "+place.Place[1])
-	if !v.HasURLElicitation() { // they came together, in 2025-11-25
+	if !v.HasURLElicitation() { // introduced together, in 2025-11-25
 		choices = fmt.Sprintf(`"enum":[%q,%q],"enumNames":[%q,%q]`, first, second, first+", "+place.Place[0], second+", "+place.Place[1])
 	}
 	var standard string
-	if v.HasURLElicitation() { // so did defaults for choices
+	if v.HasURLElicitation() { // likewise defaults for choices
 		standard = fmt.Sprintf(`,"default":%q`, first)
 	}
 	return jsonrpc.Raw(`{"type":"object","properties":{` +
@@ -319,7 +319,7 @@ func tableForm(v mcp.Version, place *restaurant, first, second string) jsonrpc.R
 		`"highChair":{"type":"boolean","title":"High chair","default":false}},"required":["time","name"]}`)
 }
 
-func (t *table) add(code string, b booking) booking {
+func (t *table) addBooking(code string, b booking) booking {
 	t.mu.Lock()
 	t.last++
 	b.Confirmation = fmt.Sprintf("%s-%d", code, t.last)
@@ -339,7 +339,7 @@ func (t *table) all() []booking {
 }
 
 type cancellation struct {
-	Confirmation string `json:"confirmation" jsonschema:"what book-table answered, such as ZL-20815"`
+	Confirmation string `json:"confirmation" jsonschema:"the confirmation from book-table, such as ZL-20815"`
 }
 
 func (t *table) cancel(_ context.Context, _ *mcp.Request, in cancellation) (string, error) {
@@ -365,7 +365,7 @@ var whereSchema = jsonrpc.Raw(`{"type":"object","properties":{` + restaurantSche
 // A tableState is one row of list-tables.
 type tableState struct {
 	Time  string `json:"time" jsonschema:"when, HH:MM"`
-	Place string `json:"place" jsonschema:"where it stands"`
+	Place string `json:"place" jsonschema:"where the table is"`
 	Free  bool   `json:"free" jsonschema:"whether it can be booked"`
 }
 
@@ -374,7 +374,7 @@ type evening struct {
 	Tables     []tableState `json:"tables" jsonschema:"by time"`
 }
 
-func (t *table) list(_ context.Context, _ *mcp.Request, in where) (*evening, error) {
+func (t *table) listBookings(_ context.Context, _ *mcp.Request, in where) (*evening, error) {
 	place, err := findRestaurant(in.Restaurant)
 	if err != nil {
 		return nil, err
@@ -408,7 +408,7 @@ func readMenu(_ context.Context, r *mcp.Request) (*mcp.ReadResourceResult, error
 	return mcp.TextResource(r, "text/markdown", menuOf(place)), nil
 }
 
-// menuOf is a menu as Markdown.
+// menuOf returns a menu as Markdown.
 func menuOf(place *restaurant) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", place.Name)

@@ -14,8 +14,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// said answers all questions with one content.
-func said(action, content string) *mcp.ClientOptions {
+// answering returns options that answer every question with the same content.
+func answering(action, content string) *mcp.ClientOptions {
 	return &mcp.ClientOptions{Elicit: func(context.Context, *mcp.Elicitation) (*mcp.ElicitResult, error) {
 		result := &mcp.ElicitResult{Action: action}
 		if content != "" {
@@ -29,16 +29,17 @@ func TestBookings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMCP("test", nil)
 		defer m.Close()
-		c := connect(t, m, 0, said(mcp.ActionAccept, `{"time":"21:00","name":"Ada","highChair":true}`))
+		c := connect(t, m, 0, answering(mcp.ActionAccept, `{"time":"21:00","name":"Ada","highChair":true}`))
 		defer c.Close()
 		for _, tt := range []struct{ name, arguments, want string }{
-			{"book-table", `{"restaurant":"blue door","guests":2,"time":"18:00"}`, "Blue Door, 2 guests, 18:00, by the window."}, // free: nothing to ask
+			// The table is free: no question.
+			{"book-table", `{"restaurant":"blue door","guests":2,"time":"18:00"}`, "Blue Door, 2 guests, 18:00, by the window."},
 			{"book-table", `{"restaurant":"Zur Linde","guests":4}`, "Zur Linde, 4 guests, 21:00, inside."},
 			{"book-table", `{"restaurant":"Nowhere","guests":4}`, `error: There is no restaurant "Nowhere". There are Zur Linde, Blue Door, Osteria Bella.`},
 			{"book-table", `{"restaurant":"Zur Linde","guests":4,"time":"03:00"}`, "error: All three restaurants are open from 17:00 to 22:00; 03:00 is outside of that."},
-			{"book-table", `{"restaurant":"Zur Linde","guests":4,"time":"soon"}`, `error: "soon" is no time: write it as 2026-03-14T19:30 or 19:30.`},
-			{"book-table", `{"restaurant":"Zur Linde","guests":0}`, "minimum"},
-			{"book-table", `{"restaurant":"Zur Linde","guests":13}`, "maximum"},
+			{"book-table", `{"restaurant":"Zur Linde","guests":4,"time":"soon"}`, `error: "soon" is not a time: use 2026-03-14T19:30 or 19:30.`},
+			{"book-table", `{"restaurant":"Zur Linde","guests":0}`, "must be at least 1"},
+			{"book-table", `{"restaurant":"Zur Linde","guests":13}`, "must be at most"},
 			{"cancel-booking", `{"confirmation":"ZL-1"}`, `error: There is no booking "ZL-1".`},
 			{"read-menu", `{"restaurant":"osteria-bella"}`, "# Osteria Bella\n\n- Bruschetta, 6.80 €"},
 			{"list-tables", `{"restaurant":"Zur Linde"}`, `{"time":"19:15","place":"garden","free":false},{"time":"19:15","place":"inside","free":false},{"time":"20:00","place":"garden","free":false}`},
@@ -64,7 +65,7 @@ func TestNothingIsBookedWhenTheUserSaysNo(t *testing.T) {
 	for _, action := range []string{mcp.ActionDecline, mcp.ActionCancel} {
 		for _, v := range []mcp.Version{mcp.V20250618, mcp.V20260728} {
 			m := newMCP(t)
-			c := connect(t, m, v, said(action, ""))
+			c := connect(t, m, v, answering(action, ""))
 			if got := tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":4}`); got != "Nothing was booked." {
 				t.Errorf("%s %s: %s", v, action, got)
 			}
@@ -75,31 +76,32 @@ func TestNothingIsBookedWhenTheUserSaysNo(t *testing.T) {
 	}
 }
 
-// Whoever answers with something else than was asked learns what is wrong, and may call again.
+// TestAnAnswerThatDoesNotFitIsToldWhy checks that an invalid answer gets an error with the reason,
+// and that the caller can retry.
 func TestAnAnswerThatDoesNotFitIsToldWhy(t *testing.T) {
 	for _, tt := range []struct{ action, content, want string }{
-		{mcp.ActionAccept, `{"time":"20:15","name":""}`, "name: minLength"},
-		{mcp.ActionAccept, `{"time":"20:15"}`, `"name"`},
-		{mcp.ActionAccept, `{"time":"20:15","name":7}`, "name: type"},
-		{mcp.ActionAccept, `{"time":"03:00","name":"Ada"}`, "time: "},
+		{mcp.ActionAccept, `{"time":"20:15","name":""}`, "at /name: must have at least 2 characters, not 0"},
+		{mcp.ActionAccept, `{"time":"20:15"}`, "at /name: is required"},
+		{mcp.ActionAccept, `{"time":"20:15","name":7}`, "at /name: must be a string, not a number"},
+		{mcp.ActionAccept, `{"time":"03:00","name":"Ada"}`, "at /time: "},
 		{"maybe", "", `unknown action "maybe"`},
 	} {
 		m := newMCP(t)
-		c := connect(t, m, mcp.V20251125, said(tt.action, tt.content))
+		c := connect(t, m, mcp.V20251125, answering(tt.action, tt.content))
 		got := tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":4}`)
-		if !strings.HasPrefix(got, "error: Nothing was booked: the answer does not fit the form: ") || !strings.Contains(got, tt.want) {
+		if !strings.HasPrefix(got, "error: Nothing was booked: the answer does not match the form: ") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s %s: %s; want what is wrong with it: %s", tt.action, tt.content, got, tt.want)
 		}
 	}
 	c := connect(t, newMCP(t), mcp.V20251125, &mcp.ClientOptions{Elicit: func(context.Context, *mcp.Elicitation) (*mcp.ElicitResult, error) {
 		return nil, &jsonrpc.Error{Code: -1, Message: "not now"}
 	}})
-	if got, want := tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":4}`), "error: Nothing was booked: the question was answered with error -1, not now."; got != want {
+	if got, want := tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":4}`), "error: Nothing was booked: the question got the error response -1, not now."; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// A form for it has something to begin with that works.
+// TestBookTableHasExamples checks that the schema contains valid examples to prefill a form.
 func TestBookTableHasExamples(t *testing.T) {
 	var schema struct {
 		Properties map[string]struct {
@@ -121,18 +123,19 @@ func TestBookTableHasExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := connect(t, newMCP(t), mcp.V20251125, said(mcp.ActionAccept, `{"time":"20:15","name":"Ada"}`))
+	c := connect(t, newMCP(t), mcp.V20251125, answering(mcp.ActionAccept, `{"time":"20:15","name":"Ada"}`))
 	if got := tool(t, c, "book-table", string(text)); !strings.HasPrefix(got, "Zur Linde, 4 guests, 20:15") {
 		t.Errorf("%s: %s", text, got)
 	}
 }
 
-// The question costs one search, not two: what stands before it is kept for the second round.
+// TestTheSearchRunsOnce checks that the question causes only one search: its result is stored for
+// the second round.
 func TestTheSearchRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMCP("test", nil)
 		defer m.Close()
-		c := connect(t, m, mcp.V20260728, said(mcp.ActionAccept, `{"time":"20:15","name":"Ada"}`))
+		c := connect(t, m, mcp.V20260728, answering(mcp.ActionAccept, `{"time":"20:15","name":"Ada"}`))
 		defer c.Close()
 		began := time.Now()
 		tool(t, c, "book-table", `{"restaurant":"Zur Linde","guests":4}`)
@@ -165,7 +168,7 @@ func TestBookingsTellTheirSubscribers(t *testing.T) {
 func TestBookingsAreBounded(t *testing.T) {
 	m := newMCP(t)
 	for i := range maxBookings + 3 {
-		m.table.add("ZL", booking{Guests: i})
+		m.table.addBooking("ZL", booking{Guests: i})
 	}
 	if all := m.table.all(); len(all) != maxBookings || all[0].Guests != 3 {
 		t.Errorf("%d bookings, the oldest for %d", len(all), all[0].Guests)
@@ -215,7 +218,8 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// Everything that the demo offers can be shown to others: it has a title and a description in sentences.
+// TestEverythingIsDescribed checks that everything that the demo offers has a title and a
+// description in sentences.
 func TestEverythingIsDescribed(t *testing.T) {
 	c := connect(t, newMCP(t), 0, nil)
 	good := func(kind, name, title, description string) {
@@ -275,7 +279,8 @@ func TestEverythingIsDescribed(t *testing.T) {
 	}
 }
 
-// Icons came with 2025-11-25. Older clients see them too, as a member that they do not know.
+// TestIcons checks the icons, introduced in 2025-11-25. Older clients receive them as an unknown
+// member.
 func TestIcons(t *testing.T) {
 	for _, v := range []mcp.Version{mcp.V20251125, mcp.V20260728} {
 		info := connect(t, newMCP(t), v, nil).ServerInfo()
@@ -285,5 +290,5 @@ func TestIcons(t *testing.T) {
 	}
 }
 
-// decodeLoosely reads what has other members too.
+// decodeLoosely decodes JSON with unknown members.
 func decodeLoosely(text jsonrpc.Raw, v any) error { return json.Unmarshal(text, v) }

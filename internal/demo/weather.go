@@ -10,23 +10,23 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// The service weather: a forecast that needs no network, since the sun can be computed, and that asks a real service
-// where the program was given one.
+// The service weather returns a forecast that needs no network, since the position of the sun can
+// be computed. If a weather service is configured, the forecast includes its data.
 
-// A forecastRequest is what weather/get_forecast takes.
+// A forecastRequest is the input of weather/get_forecast.
 type forecastRequest struct {
 	City string `json:"city" jsonschema:"the name of a city, such as Berlin; weather://cities lists all"`
 	Date string `json:"date,omitzero" jsonschema:"the first day as YYYY-MM-DD, in the city's own calendar; today if absent"`
 	Days int    `json:"days,omitzero" jsonschema:"how many days, 1 to 7; 1 if absent" mcp:"min=1,max=7"`
 }
 
-// A forecast is what it answers.
+// A forecast is the result of weather/get_forecast.
 type forecast struct {
 	City     string        `json:"city" jsonschema:"the city that was found"`
 	Country  string        `json:"country" jsonschema:"its country"`
 	Timezone string        `json:"timezone" jsonschema:"the time zone of all times"`
 	Source   string        `json:"source" jsonschema:"computed: the sun only, without a weather service; service: with its weather" mcp:"enum=computed|service"`
-	Note     string        `json:"note" jsonschema:"what this forecast is and what it is not"`
+	Note     string        `json:"note" jsonschema:"what this forecast includes"`
 	Days     []forecastDay `json:"days" jsonschema:"one entry for each day"`
 }
 
@@ -38,20 +38,20 @@ type forecastDay struct {
 	Daylight int      `json:"daylight_minutes" jsonschema:"minutes from sunrise to sunset"`
 	Sun      string   `json:"sun" jsonschema:"rises and sets, or one of the two all day long" mcp:"enum=rises and sets|up all day|down all day"`
 	Season   string   `json:"season" jsonschema:"the astronomical season; none near the equator" mcp:"enum=spring|summer|autumn|winter|none"`
-	Weather  *weather `json:"weather,omitzero" jsonschema:"what the weather service says; absent when none was asked"`
+	Weather  *weather `json:"weather,omitzero" jsonschema:"the weather from the weather service; absent without one"`
 }
 
 const (
-	noteComputed = "Computed from the position of the sun, to about a minute. No weather service was asked; parley demo --weather-url asks one."
+	noteComputed = "Computed from the position of the sun, to about a minute. No weather service is set; use parley demo --weather-url."
 	noteService  = "The sun is computed. The weather is that of the weather service."
-	noteFailed   = "Computed from the position of the sun, to about a minute. The weather service could not be asked."
+	noteFailed   = "Computed from the position of the sun, to about a minute. The weather service could not be reached."
 )
 
-// maxDays is how many days one forecast has.
+// maxDays is the maximum number of days of one forecast.
 const maxDays = 7
 
 type weatherTools struct {
-	service *WeatherService // nil: none
+	service *WeatherService // nil if not configured
 	report  func(what string, err error)
 }
 
@@ -60,8 +60,8 @@ func addWeather(s *mcp.Server, service *WeatherService, report func(what string,
 	mcp.AddTool(s, mcp.Tool{
 		Name:  "weather/get_forecast",
 		Title: "Forecast",
-		Description: "Tells for a city and up to seven days when the sun rises and sets, how long the day is and which season it is. " +
-			"That is computed and needs no network; with a weather service there is also weather. The result says which of the two it is.",
+		Description: "Returns sunrise, sunset, the length of the day and the season of a city, for up to seven days. " +
+			"They are computed without a network. With a weather service the result also has the weather; its source member shows which.",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(service != nil)},
 	}, w.forecast)
 	addChart(s)
@@ -69,7 +69,7 @@ func addWeather(s *mcp.Server, service *WeatherService, report func(what string,
 		URI:         "weather://cities",
 		Name:        "cities",
 		Title:       "Cities",
-		Description: fmt.Sprintf("The %d cities that weather/get_forecast knows, with their coordinates.", len(cities)),
+		Description: fmt.Sprintf("The %d cities that weather/get_forecast supports, with their coordinates.", len(cities)),
 		MIMEType:    "application/json",
 	}, func(_ context.Context, r *mcp.Request) (*mcp.ReadResourceResult, error) {
 		return jsonResource(r, cities)
@@ -85,7 +85,7 @@ func addWeather(s *mcp.Server, service *WeatherService, report func(what string,
 	}, w.today, map[string]mcp.CompleteFunc{"city": completeCity})
 }
 
-// completeCity proposes cities by what was typed, accents or not.
+// completeCity completes city names, ignoring accents.
 func completeCity(_ context.Context, _ *mcp.Request, typed string, _ map[string]string) (*mcp.Completion, error) {
 	c := &mcp.Completion{Values: []string{}}
 	for _, city := range cities {
@@ -105,10 +105,10 @@ func (w *weatherTools) forecast(ctx context.Context, _ *mcp.Request, in forecast
 	first := time.Now().In(zone)
 	if in.Date != "" {
 		if first, err = time.ParseInLocation(time.DateOnly, in.Date, zone); err != nil {
-			return nil, mcp.Errorf("%q is no date: write it as 2026-06-21.", in.Date)
+			return nil, mcp.Errorf("%q is not a date: use the form 2026-06-21.", in.Date)
 		}
 		if y := first.Year(); y < 1900 || y > 2100 {
-			return nil, mcp.Errorf("The year %d is too far away: the computation holds from 1900 to 2100.", y)
+			return nil, mcp.Errorf("The year %d is out of range: the computation is valid from 1900 to 2100.", y)
 		}
 	}
 	n := max(in.Days, 1)
@@ -124,7 +124,7 @@ func (w *weatherTools) forecast(ctx context.Context, _ *mcp.Request, in forecast
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		w.report("weather service", err)
+		w.report(reportWeather, err)
 		out.Note = noteFailed
 		return out, nil
 	}
@@ -165,7 +165,7 @@ func dayOf(place *city, day time.Time) forecastDay {
 	return d
 }
 
-// today answers the template weather://sun/{city}.
+// today serves the template weather://sun/{city}.
 func (w *weatherTools) today(_ context.Context, r *mcp.Request) (*mcp.ReadResourceResult, error) {
 	place := findCity(r.Variables["city"])
 	if place == nil {
@@ -174,7 +174,7 @@ func (w *weatherTools) today(_ context.Context, r *mcp.Request) (*mcp.ReadResour
 	return mcp.TextResource(r, "text/plain", sentence(place, time.Now())), nil
 }
 
-// sentence is what the sun does in words.
+// sentence describes the sun's day in words.
 func sentence(place *city, now time.Time) string {
 	sun := sunOn(now.In(place.zone()), place.Latitude, place.Longitude)
 	switch {

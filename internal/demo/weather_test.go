@@ -25,7 +25,7 @@ func TestForecastWithoutANetwork(t *testing.T) {
 	if err := result.Structured.Decode(&f); err != nil {
 		t.Fatal(err)
 	}
-	if f.City != "London" || f.Source != "computed" || !strings.Contains(f.Note, "No weather service was asked") || len(f.Days) != 2 {
+	if f.City != "London" || f.Source != "computed" || !strings.Contains(f.Note, "No weather service is set") || len(f.Days) != 2 {
 		t.Errorf("forecast %+v", f)
 	}
 	day := f.Days[0]
@@ -35,10 +35,10 @@ func TestForecastWithoutANetwork(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{"city":"Berln"}`:                             `There is no city "Berln" here. Did you mean Berlin?`,
 		`{"city":"Atlantis"}`:                          "There is no city \"Atlantis\" here; the resource weather://cities lists the 50 that are.",
-		`{"city":"Oslo","date":"tomorrow"}`:            `"tomorrow" is no date: write it as 2026-06-21.`,
-		`{"city":"Oslo","date":"1066-10-14"}`:          "The year 1066 is too far away: the computation holds from 1900 to 2100.",
-		`{"city":"Oslo","days":8}`:                     "maximum",
-		`{"city":"Oslo","days":0}`:                     "minimum",
+		`{"city":"Oslo","date":"tomorrow"}`:            `"tomorrow" is not a date: use the form 2026-06-21.`,
+		`{"city":"Oslo","date":"1066-10-14"}`:          "The year 1066 is out of range: the computation is valid from 1900 to 2100.",
+		`{"city":"Oslo","days":8}`:                     "must be at most",
+		`{"city":"Oslo","days":0}`:                     "must be at least 1",
 		`{"days":1}`:                                   "city",
 		`{"city":"Oslo","hour":12}`:                    "hour",
 		`{"city":"` + strings.Repeat("x", 9999) + `"}`: "There is no city",
@@ -52,7 +52,7 @@ func TestForecastWithoutANetwork(t *testing.T) {
 	}
 }
 
-// A service in the form of open-meteo's, on this machine.
+// TestForecastWithAService uses a local service with the API of open-meteo.
 func TestForecastWithAService(t *testing.T) {
 	asked := make(chan string, 1)
 	answer := func(w http.ResponseWriter) {
@@ -84,7 +84,7 @@ func TestForecastWithAService(t *testing.T) {
 			t.Errorf("the question has no %s: %s", want, query)
 		}
 	}
-	// A service that fails costs the weather, not the forecast.
+	// If the service fails, the forecast omits the weather.
 	for name, bad := range map[string]func(w http.ResponseWriter){
 		"status":  func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
 		"garbage": func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") },
@@ -107,7 +107,8 @@ func TestForecastWithAService(t *testing.T) {
 	}
 }
 
-// The picture is a PNG in which each column has as much light as its day.
+// TestDaylightChart checks that the image is a PNG in which each column has as much light as its
+// day.
 func TestDaylightChart(t *testing.T) {
 	c := connect(t, newMCP(t), 0, nil)
 	result, err := c.CallTool(t.Context(), "weather/daylight_chart", jsonrpc.Raw(`{"city":"Oslo","year":2024}`), nil)
@@ -146,7 +147,8 @@ func TestDaylightChart(t *testing.T) {
 }
 
 func TestWeatherResources(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // it is midnight on 1 January 2000 in Greenwich
+	// The fake clock starts at midnight on 1 January 2000 in Greenwich.
+	synctest.Test(t, func(t *testing.T) {
 		m := NewMCP("test", nil)
 		defer m.Close()
 		c := connect(t, m, 0, nil)
@@ -174,7 +176,7 @@ func TestWeatherResources(t *testing.T) {
 	})
 }
 
-// FuzzParseWeather: what a service answers is anybody's bytes.
+// FuzzParseWeather parses arbitrary bytes, because the service is not trusted.
 func FuzzParseWeather(f *testing.F) {
 	for _, seed := range []string{`{"daily":{"time":["2026-11-20"],"weather_code":[3]}}`, `{"daily":{"time":["a","b"],"weather_code":[null]}}`, `{}`, `[]`, ``} {
 		f.Add([]byte(seed))

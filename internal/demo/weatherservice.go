@@ -13,19 +13,20 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// A WeatherService is asked for real weather over HTTP, in the form that open-meteo.com documents for its forecasts, which
-// needs no key: GET with latitude, longitude, start_date, end_date, timezone and daily, answered by
+// A WeatherService fetches weather data over HTTP with the forecast API that open-meteo.com
+// documents, which needs no key: GET with latitude, longitude, start_date, end_date, timezone and
+// daily, and the response
 //
 //	{"daily":{"time":["2026-11-20"],"weather_code":[3],"temperature_2m_max":[8.1],"temperature_2m_min":[2.4],"precipitation_sum":[0.2]}}
 type WeatherService struct {
-	// URL is that of the forecast, such as https://api.open-meteo.com/v1/forecast.
+	// URL is the forecast address, such as https://api.open-meteo.com/v1/forecast.
 	URL string
 
-	// Client sends the requests. Nil: one that waits for 10 s.
+	// Client sends the requests. If nil, a client with a timeout of 10 s is used.
 	Client *http.Client
 }
 
-// weather is what a service says about one day.
+// weather is the data of one day.
 type weather struct {
 	Sky     string   `json:"sky" jsonschema:"the weather in words"`
 	High    *float64 `json:"high_celsius,omitzero" jsonschema:"the highest temperature"`
@@ -39,19 +40,19 @@ const (
 	weatherBytes = 1 << 20
 )
 
-// ParseWeatherURL checks that text is an address to ask.
+// ParseWeatherURL checks the address of a service.
 func ParseWeatherURL(text string) (*WeatherService, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no http address", text)
+		return nil, fmt.Errorf("%q is not an http address", text)
 	}
 	return &WeatherService{URL: text}, nil
 }
 
-// daily asks for the days from first to last, and returns what it learns by date.
+// daily fetches the days from first to last, and returns the data by date.
 func (s *WeatherService) daily(ctx context.Context, place *city, first, last string) (map[string]*weather, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -86,7 +87,7 @@ func (s *WeatherService) daily(ctx context.Context, place *city, first, last str
 		return nil, err
 	}
 	if len(body) > weatherBytes {
-		return nil, errors.New("the answer is too long")
+		return nil, errors.New("the response is too long")
 	}
 	return parseWeather(body)
 }
@@ -105,13 +106,13 @@ func parseWeather(body []byte) (map[string]*weather, error) {
 		return nil, err
 	}
 	if len(in.Daily.Time) == 0 {
-		return nil, errors.New("the answer has no days")
+		return nil, errors.New("the response has no days")
 	}
 	out := make(map[string]*weather, len(in.Daily.Time))
 	for i, date := range in.Daily.Time {
 		code := at(in.Daily.Code, i)
 		if code == nil {
-			continue // a day that the service knows nothing about
+			continue // the service has no data for this day
 		}
 		out[date] = &weather{Sky: sky(*code), CodeWMO: *code, High: at(in.Daily.High, i), Low: at(in.Daily.Low, i), Rain: at(in.Daily.Rain, i)}
 	}
@@ -125,7 +126,7 @@ func at[T any](list []*T, i int) *T {
 	return list[i]
 }
 
-// sky is what a code of WMO 4677 means, as far as forecasts use them.
+// sky describes a code of WMO 4677, for the codes used in forecasts.
 func sky(code int) string {
 	switch {
 	case code == 0:

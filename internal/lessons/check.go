@@ -2,7 +2,6 @@ package lessons
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -11,10 +10,10 @@ import (
 	"github.com/da1ed7bb/parley/playground"
 )
 
-// A check sees whether a row shows that a step was done.
+// A check reports whether a row shows that a step was completed.
 type check = func(*playground.Scene, *capture.Row) bool
 
-// all is every check.
+// all returns a check that passes if every check passes.
 func all(checks ...check) check {
 	return func(s *playground.Scene, r *capture.Row) bool {
 		for _, c := range checks {
@@ -26,12 +25,12 @@ func all(checks ...check) check {
 	}
 }
 
-// sent is a request, notification, batch or junk of ours.
+// sent matches a request, notification, batch or invalid message that we sent.
 func sent(kind string) check {
 	return func(_ *playground.Scene, r *capture.Row) bool { return r.Kind == kind && r.Dir == capture.Out }
 }
 
-// got is a message of theirs.
+// got matches a message of the peer.
 func got(kind string) check {
 	return func(_ *playground.Scene, r *capture.Row) bool { return r.Kind == kind && r.Dir == capture.In }
 }
@@ -40,10 +39,10 @@ func method(name string) check {
 	return func(_ *playground.Scene, r *capture.Row) bool { return r.Method == name }
 }
 
-// done is a request that was answered with a result.
+// done matches a request that has a result.
 func done(_ *playground.Scene, r *capture.Row) bool { return r.State == capture.StateDone }
 
-// failed is a request, or junk, that was answered with that code.
+// failed matches a request or invalid message with an error response of the given code.
 func failed(code int64) check {
 	return func(s *playground.Scene, r *capture.Row) bool {
 		if r.Dir != capture.Out {
@@ -54,9 +53,10 @@ func failed(code int64) check {
 	}
 }
 
-// read is the message of a row; a batch is none.
+// read returns the message of a row. For a batch it returns the zero envelope.
 func read(s *playground.Scene, r *capture.Row) (m envelope) {
-	_ = json.Unmarshal(s.Payload(r.Ref), &m, json.RejectUnknownMembers(false)) // junk has no members
+	// An invalid message has no members.
+	_ = json.Unmarshal(s.Payload(r.Ref), &m, json.RejectUnknownMembers(false))
 	return m
 }
 
@@ -69,7 +69,7 @@ type envelope struct {
 	Error   jsonrpc.Raw `json:"error"`
 }
 
-// paramsAre tells which JSON value params are, by its first character.
+// paramsAre matches the JSON type of the params by their first character.
 func paramsAre(first byte) check {
 	return func(s *playground.Scene, r *capture.Row) bool {
 		p := read(s, r).Params
@@ -77,15 +77,12 @@ func paramsAre(first byte) check {
 	}
 }
 
-// says is a text in the bytes of the message.
+// says matches a text in the bytes of the message.
 func says(text string) check {
 	return func(s *playground.Scene, r *capture.Row) bool { return bytes.Contains(s.Payload(r.Ref), []byte(text)) }
 }
 
-// after is a step that was done before.
+// after matches if the given step was completed before.
 func after(id string) check {
 	return func(s *playground.Scene, _ *capture.Row) bool { return s.Passed[id] != nil }
 }
-
-// lines joins the lines of a text into one, as a paragraph is.
-func lines(text string) string { return strings.Join(strings.Fields(text), " ") }

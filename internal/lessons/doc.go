@@ -1,12 +1,14 @@
-// Package lessons teaches JSON-RPC, and what is built on it, on a live server: each lesson is steps to do, with checks that see on
-// the wire whether they were done.
+// Package lessons teaches JSON-RPC and the protocols based on it on a live server. Each lesson
+// consists of steps, with checks that inspect the messages on the wire to detect whether a step was
+// completed.
 //
-// The lessons run on the demo services, or on any server that offers what they need; package playground shows them.
+// The lessons run on the demo services, or on any server with the same features; package playground
+// displays them.
 package lessons
 
 import "github.com/da1ed7bb/parley/playground"
 
-// Names of the demo services that lessons run on.
+// Names of the demo services that the lessons use.
 const (
 	demo   = "@demo"
 	duplex = "@demo-tcp"
@@ -16,7 +18,7 @@ const (
 	scribe = "@scribe"
 )
 
-// All returns the lessons in order. They are new with each call.
+// All returns the lessons in order. Each call returns new values.
 func All() []playground.Lesson {
 	return []playground.Lesson{
 		request(), params(), notification(), errors(), batch(), order(), roles(), progress(), cancellation(), sessions(),

@@ -10,17 +10,19 @@ func progress() playground.Lesson {
 	return playground.Lesson{
 		ID: "progress", Title: "Progress", Target: demo,
 		Text: []string{
-			"A request yields any number of notifications, then exactly one response. That is how progress, logs and streamed text are made.",
-			"JSON-RPC does not say which notification belongs to which request: the protocols on top do, by a member in params.",
+			"A request yields any number of notifications and then exactly one response. Progress, logs and streamed text are such notifications.",
+			"JSON-RPC does not connect notifications to requests. The protocols on top of it do, with a member in params.",
 		},
 		Steps: []playground.Step{
-			{ID: "count", Title: "Count down", Hint: "Three steps, and then the result. Over HTTP the answer becomes an event stream.",
-				Draft: `{"jsonrpc": "2.0", "id": 1, "method": "countdown", "params": {"from": 3, "interval_ms": 300}}`,
-				Way:   `{"jsonrpc": "2.0", "id": 1, "method": "countdown", "params": {"from": 3, "interval_ms": 300}}`,
-				Check: all(sent(capture.RowRequest), method("countdown"))},
-			{ID: "ticks", Title: "See the steps", Hint: "Unfold the call: each step is a row below it, with the time it came.",
-				Check: all(got(capture.RowNotification), method("countdown/tick"))},
-			{ID: "result", Title: "And the result behind them", Check: all(sent(capture.RowRequest), method("countdown"), done)},
+			{ID: "count", Title: "Count down", Hint: "Three steps, then the result. Over HTTP the response becomes an event stream.",
+				Draft:    `{"jsonrpc": "2.0", "id": 1, "method": "countdown", "params": {"from": 3, "interval_ms": 300}}`,
+				Way:      `{"jsonrpc": "2.0", "id": 1, "method": "countdown", "params": {"from": 3, "interval_ms": 300}}`,
+				Terminal: playground.TerminalStep{Command: "call @demo countdown from:=3 interval_ms:=300 --stream"},
+				Check:    all(sent(capture.RowRequest), method("countdown"))},
+			{ID: "ticks", Title: "See the steps", Hint: "Unfold the call: each step is a row below it, with its time.",
+				Terminal: playground.TerminalStep{Hint: "Each step is a notification. With --stream it is printed when it arrives."},
+				Check:    all(got(capture.RowNotification), method("countdown/tick"))},
+			{ID: "result", Title: "See the result", Check: all(sent(capture.RowRequest), method("countdown"), done)},
 		},
 		Notes: []playground.Note{{Title: "How does MCP do it?", Text: "The request has a progressToken in params._meta, and each notifications/progress names it."}},
 	}
@@ -30,49 +32,55 @@ func cancellation() playground.Lesson {
 	return playground.Lesson{
 		ID: "cancellation", Title: "Cancellation", Target: duplex,
 		Text: []string{
-			"JSON-RPC has no message for giving up. Each protocol has its own: `$/cancelRequest` in LSP, `notifications/cancelled` in MCP.",
-			"It is a notification that names the request. It may come too late: then the result is there already.",
+			"JSON-RPC has no message for cancellation. Each protocol has its own: `$/cancelRequest` in LSP, `notifications/cancelled` in MCP.",
+			"It is a notification that names the request. If it arrives too late, the request has already finished.",
 		},
 		Steps: []playground.Step{
-			{ID: "begin", Title: "Begin something long", Hint: "Ten seconds of sleep.",
-				Draft: `{"jsonrpc": "2.0", "id": "long", "method": "sleep", "params": [10000]}`,
-				Way:   `{"jsonrpc": "2.0", "id": "long", "method": "sleep", "params": [10000]}`,
-				Check: all(sent(capture.RowRequest), method("sleep"))},
-			{ID: "cancel", Title: "Give it up", Hint: "Cancel in the row sends the message, or write it yourself.",
-				Way:   `{"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "long"}}`,
-				Check: all(sent(capture.RowNotification), method("$/cancelRequest"))},
-			{ID: "answer", Label: "-32800", Title: "It is answered all the same", Hint: "With an error that says: cancelled. In MCP there would be no answer at all.",
+			{ID: "begin", Title: "Start a long request", Hint: "Sleep for ten seconds.",
+				Draft:    `{"jsonrpc": "2.0", "id": "long", "method": "sleep", "params": [10000]}`,
+				Way:      `{"jsonrpc": "2.0", "id": "long", "method": "sleep", "params": [10000]}`,
+				Terminal: playground.TerminalStep{Command: "repl @demo-tcp", Input: "sleep 10000 &\n.notify $/cancelRequest id:=1\n", Hint: "Sleep for ten seconds, and do not wait for the response (&). The second line cancels the request with ID 1."},
+				Check:    all(sent(capture.RowRequest), method("sleep"))},
+			{ID: "cancel", Title: "Cancel it", Hint: "Use Cancel in the row, or write the message yourself.",
+				Way:      `{"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "long"}}`,
+				Terminal: playground.TerminalStep{Hint: "A notification that names the request."},
+				Check:    all(sent(capture.RowNotification), method("$/cancelRequest"))},
+			{ID: "answer", Label: "-32800", Title: "It still gets a response", Hint: "The response is the error \"cancelled\". In MCP there is no response.",
 				Check: all(method("sleep"), failed(-32800))},
 		},
-		Notes: []playground.Note{{Title: "And over plain HTTP?", Text: "Whoever ends the HTTP request gives the call up. There is no message, and no answer."}},
+		Notes: []playground.Note{{Title: "What about plain HTTP?", Text: "The client closes the HTTP request. There is no message and no response."}},
 	}
 }
 
 func sessions() playground.Lesson {
 	return playground.Lesson{
-		ID: "sessions", Title: "Sessions without sessions", Target: demo,
+		ID: "sessions", Title: "State without sessions", Target: demo,
 		Text: []string{
-			"JSON-RPC remembers nothing between two requests. What must be remembered is named in params.",
-			"`login` makes a token. Whoever shows it is the same person, on any connection and any carrier.",
+			"JSON-RPC has no state between requests. A request that needs state names it in params.",
+			"`login` returns a token. A request with the token is from the same user, on any connection and any transport.",
 		},
 		Steps: []playground.Step{
-			{ID: "login", Title: "Log in", Hint: "Any name will do.",
-				Draft: `{"jsonrpc": "2.0", "id": 1, "method": "login", "params": ["ada"]}`,
-				Way:   `{"jsonrpc": "2.0", "id": 1, "method": "login", "params": ["ada"]}`,
+			{ID: "login", Title: "Log in", Hint: "Use any name.",
+				Draft:    `{"jsonrpc": "2.0", "id": 1, "method": "login", "params": ["ada"]}`,
+				Way:      `{"jsonrpc": "2.0", "id": 1, "method": "login", "params": ["ada"]}`,
+				Terminal: playground.TerminalStep{Command: "call @demo login ada"}, Keep: map[string]string{"TOKEN": "token"},
 				Check: all(sent(capture.RowRequest), method("login"), done)},
-			{ID: "whoami", Title: "Be known", Hint: "Copy the token from the answer into whoami.",
-				Way:   `{"jsonrpc": "2.0", "id": 2, "method": "whoami", "params": ["TOKEN"]}`,
-				Check: all(sent(capture.RowRequest), method("whoami"), done)},
-			{ID: "count", Title: "Have something remembered", Hint: "Call counter twice with the token.",
-				Way:   `{"jsonrpc": "2.0", "id": 3, "method": "counter", "params": ["TOKEN"]}`,
-				Check: all(sent(capture.RowRequest), method("counter"), done)},
-			{ID: "stranger", Title: "Be a stranger", Hint: "Ask with a token that nobody gave you.",
-				Way: `{"jsonrpc": "2.0", "id": 4, "method": "whoami", "params": ["nobody"]}`,
+			{ID: "whoami", Title: "Use the token", Hint: "Send the call in the member next of the response.",
+				Way:      `{"jsonrpc": "2.0", "id": 2, "method": "whoami", "params": ["TOKEN"]}`,
+				Terminal: playground.TerminalStep{Command: "call @demo whoami TOKEN"},
+				Check:    all(sent(capture.RowRequest), method("whoami"), done)},
+			{ID: "count", Title: "Change the state", Hint: "Call counter twice with the token.",
+				Way:      `{"jsonrpc": "2.0", "id": 3, "method": "counter", "params": ["TOKEN"]}`,
+				Terminal: playground.TerminalStep{Command: "call @demo counter TOKEN", Hint: "counter counts the calls with this token."},
+				Check:    all(sent(capture.RowRequest), method("counter"), done)},
+			{ID: "stranger", Title: "Use an unknown token", Hint: "Call whoami with a token that does not exist.",
+				Way:      `{"jsonrpc": "2.0", "id": 4, "method": "whoami", "params": ["nobody"]}`,
+				Terminal: playground.TerminalStep{Command: "call @demo whoami unknown"},
 				Check: all(sent(capture.RowRequest), method("whoami"), func(_ *playground.Scene, r *capture.Row) bool {
 					return r.State == capture.StateFailed
 				})},
 		},
-		Notes: []playground.Note{{Title: "Why is the token hidden on the wire?", Text: "What looks like a secret is not recorded. The composer still has what you typed."}},
+		Notes: []playground.Note{{Title: "Why does the page hide the token?", Text: "Values with the name of a secret are not recorded. The composer still has what you typed, and the member next shows the token because it protects nothing."}},
 	}
 }
 
@@ -80,25 +88,28 @@ func handshake() playground.Lesson {
 	return playground.Lesson{
 		ID: "mcp", Title: "MCP, the handshake", Target: table, Protocol: playground.ProtocolMCP,
 		Text: []string{
-			"The Model Context Protocol is JSON-RPC with agreed methods. Up to 2025-11-25 a conversation begins with `initialize`: which version, who can what.",
-			"Over HTTP the answer brings `Mcp-Session-Id`, which goes with every later request.",
+			"The Model Context Protocol is JSON-RPC with defined methods. Up to 2025-11-25 a session begins with `initialize`, which negotiates the version and the capabilities.",
+			"Over HTTP the response has the header `Mcp-Session-Id`, and every later request repeats it.",
 		},
 		Steps: []playground.Step{
-			{ID: "initialize", Title: "Say hello", Hint: "Opening the target does it; you can also send it yourself.",
-				Draft: `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "me", "version": "1"}}}`,
-				Way:   `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "me", "version": "1"}}}`,
-				Check: all(sent(capture.RowRequest), method(mcp.MethodInitialize), done)},
-			{ID: "initialized", Title: "Say that you are ready", Hint: "A notification; from now on the server may ask.",
+			{ID: "initialize", Title: "Initialize", Hint: "Opening the target sends it. You can also send it yourself.",
+				Draft:    `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "me", "version": "1"}}}`,
+				Way:      `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "me", "version": "1"}}}`,
+				Terminal: playground.TerminalStep{Command: "mcp tools @table --protocol 2025-11-25", Hint: "Each MCP command begins with it if the server is older than 2026-07-28, or if --protocol selects an older version."},
+				Check:    all(sent(capture.RowRequest), method(mcp.MethodInitialize), done)},
+			{ID: "initialized", Title: "Confirm", Hint: "A notification. From now on the server may send requests.",
 				Way:   `{"jsonrpc": "2.0", "method": "notifications/initialized"}`,
 				Check: all(sent(capture.RowNotification), method(mcp.NotifyInitialized))},
-			{ID: "list", Title: "See the tools", Hint: "tools/list. Each has a JSON Schema of its arguments: the form is made of it.",
-				Way:   `{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}`,
-				Check: all(sent(capture.RowRequest), method(mcp.MethodToolsList), done)},
-			{ID: "call", Title: "Use one", Hint: "What is free at Zur Linde?",
-				Way:   `{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "calculator/add", "arguments": {"a": 2, "b": 3}}}`,
-				Check: all(sent(capture.RowRequest), method(mcp.MethodToolsCall), done)},
+			{ID: "list", Title: "List the tools", Hint: "tools/list. Each tool has a JSON Schema for its arguments; the form is generated from it.",
+				Way:      `{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}`,
+				Terminal: playground.TerminalStep{Hint: "tools/list. Each tool has a JSON Schema for its arguments."},
+				Check:    all(sent(capture.RowRequest), method(mcp.MethodToolsList), done)},
+			{ID: "call", Title: "Call a tool", Hint: "Add 2 and 3 with calculator/add.",
+				Way:      `{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "calculator/add", "arguments": {"a": 2, "b": 3}}}`,
+				Terminal: playground.TerminalStep{Command: "mcp call @table calculator/add a:=2 b:=3 --protocol 2025-11-25"},
+				Check:    all(sent(capture.RowRequest), method(mcp.MethodToolsCall), done)},
 		},
-		Notes: []playground.Note{{Title: "What if a tool fails?", Text: "A tool that fails answers with a result that says isError: the model is to read it. A JSON-RPC error means that the call itself was wrong."}},
+		Notes: []playground.Note{{Title: "What if a tool fails?", Text: "The result has isError: true, so that the model can read it. A JSON-RPC error means that the call itself was invalid."}},
 	}
 }
 
@@ -107,24 +118,26 @@ func modern() playground.Lesson {
 	return playground.Lesson{
 		ID: "mcp-modern", Title: "MCP, without a handshake", Target: table, Protocol: playground.ProtocolMCP,
 		Text: []string{
-			"From 2026-07-28 there is no handshake and no session. Each request says in `params._meta` which version it speaks and what its sender can.",
-			"So any server behind a balancer can answer it. What the server is, `server/discover` tells.",
+			"Since 2026-07-28 there is no handshake and no session. Each request has its version and the client's capabilities in `params._meta`.",
+			"Any server behind a load balancer can respond. `server/discover` describes the server.",
 		},
 		Steps: []playground.Step{
-			{ID: "discover", Title: "Ask what it is", Hint: "The version stands in _meta, and over HTTP in a header too; the page adds that.",
-				Draft: `{"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {` + meta + `}}`,
-				Way:   `{"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {` + meta + `}}`,
-				Check: all(sent(capture.RowRequest), method(mcp.MethodDiscover), done)},
-			{ID: "list", Title: "See the tools at once", Hint: "The same method as before, with _meta, and no handshake in front of it.",
+			{ID: "discover", Title: "Discover the server", Hint: "The version is in _meta and, over HTTP, also in a header, which the page adds.",
+				Draft:    `{"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {` + meta + `}}`,
+				Way:      `{"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {` + meta + `}}`,
+				Terminal: playground.TerminalStep{Command: "mcp tools @table --protocol 2026-07-28", Hint: "The version is in _meta and, over HTTP, also in a header."},
+				Check:    all(sent(capture.RowRequest), method(mcp.MethodDiscover), done)},
+			{ID: "list", Title: "List the tools", Hint: "The same method as before, with _meta and without a handshake.",
 				Way:   `{"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {` + meta + `}}`,
 				Check: all(sent(capture.RowRequest), method(mcp.MethodToolsList), says(mcp.MetaProtocolVersion), done)},
-			{ID: "unknown", Title: "A version of your own", Hint: "Change the version to 2099-01-01. The server says which it knows.",
-				Way: `{"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2099-01-01", "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": {"name": "me", "version": "1"}}}}`,
+			{ID: "unknown", Title: "Use an unknown version", Hint: "Change the version to 2099-01-01. The error lists the supported versions.",
+				Way:      `{"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2099-01-01", "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": {"name": "me", "version": "1"}}}}`,
+				Terminal: playground.TerminalStep{Command: "call @table --raw WAY -H 'MCP-Protocol-Version: 2099-01-01' -H 'Mcp-Method: tools/list'", Hint: "The version is 2099-01-01. The error lists the supported versions."},
 				Check: all(sent(capture.RowRequest), says(mcp.MetaProtocolVersion), func(_ *playground.Scene, r *capture.Row) bool {
 					return r.State == capture.StateFailed
 				})},
 		},
-		Notes: []playground.Note{{Title: "How does such a server ask me something?", Text: "In its answer: the result says what it needs, and you send the request again with your words in it."}},
+		Notes: []playground.Note{{Title: "How does such a server request user input?", Text: "With its response: the result contains the question, and the client sends the request again with the answer."}},
 	}
 }
 
@@ -132,40 +145,44 @@ func agentRun() playground.Lesson {
 	return playground.Lesson{
 		ID: "agent", Title: "An agent that asks", Target: scribe, Protocol: playground.ProtocolEditor,
 		Text: []string{
-			"An agent is a program that works in turns: you say something, it streams text, and it may ask before it does what cannot be undone.",
-			"This is the editor protocol (ACP of editors), on the stdin and stdout of a child process. You are the editor.",
+			"An agent works in turns: you send a prompt, it streams text, and it may request permission before an action that cannot be undone.",
+			"This is the Agent Client Protocol, over stdin and stdout of a child process. You are the editor.",
 		},
 		Steps: []playground.Step{
-			{ID: "session", Title: "Begin a conversation", Hint: "session/new, with the folder that it is about.",
-				Draft: `{"jsonrpc": "2.0", "id": 10, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}`,
-				Way:   `{"jsonrpc": "2.0", "id": 10, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}`,
-				Check: all(sent(capture.RowRequest), method("session/new"), done)},
-			{ID: "prompt", Title: "Say what you want", Hint: "session/prompt, with the sessionId of the answer before.",
+			{ID: "session", Title: "Start a session", Hint: "session/new, with the working folder.",
+				Draft:    `{"jsonrpc": "2.0", "id": 10, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}`,
+				Way:      `{"jsonrpc": "2.0", "id": 10, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}`,
+				Terminal: playground.TerminalStep{Command: "edit @scribe 'water the plants on Friday' --yes --read-only", Hint: "session/new, with the working folder. `parley edit` is the editor, and --yes grants permission."},
+				Check:    all(sent(capture.RowRequest), method("session/new"), done)},
+			{ID: "prompt", Title: "Send a prompt", Hint: "session/prompt, with the sessionId of the previous response.",
 				Way:   `{"jsonrpc": "2.0", "id": 11, "method": "session/prompt", "params": {"sessionId": "SESSION", "prompt": [{"type": "text", "text": "water the plants on Friday"}]}}`,
 				Check: all(sent(capture.RowRequest), method("session/prompt"))},
-			{ID: "stream", Title: "See it write", Hint: "session/update, a notification for each piece.",
+			{ID: "stream", Title: "Watch the output", Hint: "session/update, one notification for each piece.",
 				Check: all(got(capture.RowNotification), method("session/update"))},
-			{ID: "permission", Title: "It asks you", Check: all(got(capture.RowRequest), method("session/request_permission"))},
-			{ID: "allow", Title: "Say yes, or no", Hint: "Press A and choose. Both are good answers.",
-				Check: all(after("permission"), sent(capture.RowResult))},
-			{ID: "end", Title: "The turn ends", Hint: "If it wants to write a file, say that it is done: you are its editor. Then the response says why it stopped.",
-				Check: all(sent(capture.RowRequest), method("session/prompt"), done)},
+			{ID: "permission", Title: "Receive a permission request", Check: all(got(capture.RowRequest), method("session/request_permission"))},
+			{ID: "allow", Title: "Allow or reject", Hint: "Press A and choose. Both are valid.",
+				Terminal: playground.TerminalStep{Hint: "parley sent it, because of --yes."},
+				Check:    all(after("permission"), sent(capture.RowResult))},
+			{ID: "end", Title: "The turn ends", Hint: "If it writes a file, confirm it: you are its editor. The response has the stop reason.",
+				Terminal: playground.TerminalStep{Hint: "The response has the stop reason. With --read-only the agent sends its note instead of writing a file."},
+				Check:    all(sent(capture.RowRequest), method("session/prompt"), done)},
 		},
-		Notes: []playground.Note{{Title: "Two protocols are called ACP?", Text: "Yes. The Agent Client Protocol is between editors and agents; the Agent Communication Protocol is between agents, over HTTP: see @agents."}},
+		Notes: []playground.Note{{Title: "Are two protocols called ACP?", Text: "Yes. The Agent Client Protocol connects editors and agents. The Agent Communication Protocol connects agents over HTTP: see @agents."}},
 	}
 }
 
 func versions() playground.Lesson {
 	return playground.Lesson{
-		ID: "versions", Title: "1.0 against 2.0", Target: old,
+		ID: "versions", Title: "Versions 1.0 and 2.0", Target: old,
 		Text: []string{
 			"JSON-RPC 1.0 of 2005 has no `jsonrpc` member, params by position only, and both `result` and `error` in every response, one of them null.",
-			"A notification there is a request with `id: null`. Nothing tells the versions apart but the missing member, so a server speaks 1.0 only where somebody has switched it on.",
+			"A notification in 1.0 is a request with `id: null`. Only the missing member distinguishes the versions, so parley accepts 1.0 only where it is enabled.",
 		},
 		Steps: []playground.Step{
-			{ID: "old", Title: "Ask in 1.0", Hint: "Leave jsonrpc out. This address has 1.0 switched on.",
-				Draft: `{"id": 1, "method": "subtract", "params": [42, 23]}`,
-				Way:   `{"id": 1, "method": "subtract", "params": [42, 23]}`,
+			{ID: "old", Title: "Send a 1.0 request", Hint: "Leave out jsonrpc. 1.0 is enabled at this address.",
+				Draft:    `{"id": 1, "method": "subtract", "params": [42, 23]}`,
+				Way:      `{"id": 1, "method": "subtract", "params": [42, 23]}`,
+				Terminal: playground.TerminalStep{Command: "call @demo-1.0 subtract 42 23", Hint: "1.0 is enabled at this address."},
 				Check: func(s *playground.Scene, r *capture.Row) bool {
 					answer, _, ok := s.Answer(r)
 					m := read(s, &answer)
@@ -176,7 +193,7 @@ func versions() playground.Lesson {
 					m := read(s, r)
 					return r.Dir == capture.In && m.Version == "" && string(m.Error) == "null"
 				}},
-			{ID: "new", Title: "Ask the same in 2.0", Hint: "Add jsonrpc. The answer is in 2.0 as well.",
+			{ID: "new", Title: "Send the same in 2.0", Hint: "Add jsonrpc. The response is 2.0 too.",
 				Way: `{"jsonrpc": "2.0", "id": 2, "method": "subtract", "params": [42, 23]}`,
 				Check: func(s *playground.Scene, r *capture.Row) bool {
 					answer, _, ok := s.Answer(r)
@@ -184,24 +201,26 @@ func versions() playground.Lesson {
 					return ok && r.Dir == capture.Out && m.Version == "2.0" && len(m.Result) > 0
 				}},
 		},
-		Notes: []playground.Note{{Title: "Who still speaks 1.0?", Text: "Some wallets and miners do. On an address that speaks 2.0 alone the first step is answered with -32600: try it on @demo."}},
+		Notes: []playground.Note{{Title: "Who still uses 1.0?", Text: "Some wallets and miners. At an address with 2.0 only, the first step gets -32600: try it on @demo."}},
 	}
 }
 
 func rest() playground.Lesson {
 	return playground.Lesson{
-		ID: "rest", Title: "JSON-RPC against REST", Target: demo,
+		ID: "rest", Title: "JSON-RPC and REST", Target: demo,
 		Text: []string{
-			"REST puts the thing into the address, the deed into the HTTP method, and the outcome into the status. JSON-RPC puts all three into the body, so it works on any carrier.",
-			"Over HTTP that means: one address, always POST, and status 200 for an error too. Unfold a call and look at its HTTP row.",
+			"REST puts the object into the URL, the action into the HTTP method, and the outcome into the status. JSON-RPC puts all three into the body, so it works on any transport.",
+			"Over HTTP there is one URL, the method is POST, and the status is 200 even for an error.",
 		},
 		Steps: []playground.Step{
-			{ID: "one", Title: "Two deeds, one address", Hint: "Call two different methods, and compare the path of their HTTP rows.",
-				Draft: `{"jsonrpc": "2.0", "id": 1, "method": "get_data"}`,
-				Way:   `{"jsonrpc": "2.0", "id": 1, "method": "get_data"}`,
-				Check: all(sent(capture.RowRequest), done, overHTTP)},
-			{ID: "two", Title: "Another deed", Hint: "The same path again.",
-				Way: `{"jsonrpc": "2.0", "id": 2, "method": "sum", "params": [1, 2]}`,
+			{ID: "one", Title: "Call a method", Hint: "Call two different methods. Unfold the calls and compare the paths of their HTTP rows.",
+				Draft:    `{"jsonrpc": "2.0", "id": 1, "method": "get_data"}`,
+				Way:      `{"jsonrpc": "2.0", "id": 1, "method": "get_data"}`,
+				Terminal: playground.TerminalStep{Command: "call @demo get_data", Hint: "Look at the path.", HTTP: true},
+				Check:    all(sent(capture.RowRequest), done, overHTTP)},
+			{ID: "two", Title: "Call another method", Hint: "The path is the same.",
+				Way:      `{"jsonrpc": "2.0", "id": 2, "method": "sum", "params": [1, 2]}`,
+				Terminal: playground.TerminalStep{Command: "call @demo sum 1 2", HTTP: true},
 				Check: all(after("one"), sent(capture.RowRequest), done, overHTTP, func(s *playground.Scene, r *capture.Row) bool {
 					for _, earlier := range s.Rows() {
 						if earlier.Kind == capture.RowRequest && earlier.Dir == capture.Out && earlier.Method != r.Method {
@@ -210,8 +229,9 @@ func rest() playground.Lesson {
 					}
 					return false
 				})},
-			{ID: "error", Label: "200", Title: "An error with a good status", Hint: "Call a method that does not exist: HTTP says 200, the body says -32601.",
-				Way: `{"jsonrpc": "2.0", "id": 3, "method": "no_such_method"}`,
+			{ID: "error", Label: "200", Title: "An error with status 200", Hint: "Call a method that does not exist: the status is 200, the body has -32601.",
+				Way:      `{"jsonrpc": "2.0", "id": 3, "method": "no_such_method"}`,
+				Terminal: playground.TerminalStep{Command: "call @demo no_such_method", HTTP: true},
 				Check: all(failed(-32601), func(s *playground.Scene, r *capture.Row) bool {
 					for _, x := range s.Rows() {
 						if x.Kind == capture.RowHTTP && x.Exchange == r.Exchange {
@@ -222,8 +242,8 @@ func rest() playground.Lesson {
 				})},
 		},
 		Notes: []playground.Note{
-			{Title: "When is REST better?", Text: "When caches, links and browsers are to understand what happens: documents, files, things with an address of their own."},
-			{Title: "When is JSON-RPC?", Text: "When there are verbs rather than things, when both sides ask, when one connection carries many calls, or when there is no HTTP at all."},
+			{Title: "When is REST better?", Text: "When caches, links and browsers must understand the requests: documents, files, objects with a URL."},
+			{Title: "When is JSON-RPC better?", Text: "For actions rather than objects, calls in both directions, many calls on one connection, or transports other than HTTP."},
 		},
 	}
 }
@@ -232,21 +252,23 @@ func overHTTP(_ *playground.Scene, r *capture.Row) bool { return r.Exchange != 0
 
 func framing() playground.Lesson {
 	return playground.Lesson{
-		ID: "framing", Title: "How LSP frames it", Target: header,
+		ID: "framing", Title: "LSP framing", Target: header,
 		Text: []string{
-			"A stream of bytes has no messages. MCP and the editor protocol end each with a newline; the Language Server Protocol puts `Content-Length` in front, as HTTP does.",
-			"So a message may be spread over many lines there. The length counts bytes, not characters. The Debug Adapter Protocol is framed in the same way, but what is in the frame is no JSON-RPC.",
+			"A byte stream has no message boundaries. MCP and the Agent Client Protocol end each message with a newline; the Language Server Protocol puts `Content-Length` before it, as HTTP does.",
+			"A message can then span several lines. The length counts bytes, not characters. The Debug Adapter Protocol uses the same framing, but its messages are not JSON-RPC.",
 		},
 		Steps: []playground.Step{
-			{ID: "framed", Title: "Send one behind a header", Hint: "The page writes the header; the size in the row is that of the body.",
-				Draft: `{"jsonrpc": "2.0", "id": 1, "method": "subtract", "params": [42, 23]}`,
-				Way:   `{"jsonrpc": "2.0", "id": 1, "method": "subtract", "params": [42, 23]}`,
-				Check: all(sent(capture.RowRequest), done)},
-			{ID: "lines", Title: "On several lines", Hint: "Spread it: newlines are only white space now.",
+			{ID: "framed", Title: "Send a message with a header", Hint: "The page writes the header. The size in the row is the size of the body.",
+				Draft:    `{"jsonrpc": "2.0", "id": 1, "method": "subtract", "params": [42, 23]}`,
+				Way:      `{"jsonrpc": "2.0", "id": 1, "method": "subtract", "params": [42, 23]}`,
+				Terminal: playground.TerminalStep{Command: "call @demo-lsp subtract 42 23", Hint: "parley writes the header, and does not show it."},
+				Check:    all(sent(capture.RowRequest), done)},
+			{ID: "lines", Title: "Use several lines", Hint: "Newlines are only white space here.",
 				Way:   "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 2,\n  \"method\": \"sum\",\n  \"params\": [1, 2]\n}",
 				Check: all(sent(capture.RowRequest), done, says("\n"))},
-			{ID: "bytes", Title: "With letters of more than one byte", Hint: "Echo an é: it is one character and two bytes. Who counts characters cuts the message.",
-				Way: `{"jsonrpc": "2.0", "id": 3, "method": "echo", "params": ["é"]}`,
+			{ID: "bytes", Title: "Use a multi-byte character", Hint: "Echo an é: one character, two bytes. A program that counts characters truncates the message.",
+				Way:      `{"jsonrpc": "2.0", "id": 3, "method": "echo", "params": ["é"]}`,
+				Terminal: playground.TerminalStep{Command: "call @demo-lsp echo é"},
 				Check: all(sent(capture.RowRequest), method("echo"), done, func(s *playground.Scene, r *capture.Row) bool {
 					for _, c := range s.Payload(r.Ref) {
 						if c >= 0x80 {
@@ -256,6 +278,6 @@ func framing() playground.Lesson {
 					return false
 				})},
 		},
-		Notes: []playground.Note{{Title: "What is different in DAP?", Text: `Its messages have seq, type and command instead of jsonrpc, id and method. A JSON-RPC server answers them with -32600.`}},
+		Notes: []playground.Note{{Title: "What is different in DAP?", Text: `Its messages have seq, type and command instead of jsonrpc, id and method. A JSON-RPC server responds with -32600.`}},
 	}
 }

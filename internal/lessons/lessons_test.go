@@ -26,13 +26,15 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// editorWord makes this test program the demo's agent for editors.
+// editorWord is the argument that runs this test program as the demo's agent for the Agent Client
+// Protocol.
 const editorWord = "PARLEY_TEST_EDITOR"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(editorWord) != "" {
 		report := func(string, error) {}
-		_ = demo.Editor("1", "scribe", demo.Agents("1", report), report).Serve(context.Background(), stdio.New(nil)) // it ends with its stdin
+		// Ends with its stdin.
+		_ = demo.Editor("1", "scribe", demo.Agents("1", report), report).Serve(context.Background(), stdio.New(nil))
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -44,11 +46,11 @@ func Example() {
 	}
 	// Output:
 	// 1 A request 3
-	// 2 Names and positions 4
+	// 2 Named and positional params 4
 	// 3 Notifications 3
 }
 
-// A classroom is the demo services, a page on them, and one stream of what the page is told.
+// A classroom is the demo services, a page connected to them, and one stream of the page's events.
 type classroom struct {
 	t      *testing.T
 	page   *playground.Playground
@@ -132,7 +134,7 @@ func (c *classroom) post(ctx context.Context, body string) *http.Response {
 	return answer
 }
 
-// follow reads the stream of what is new.
+// follow reads the event stream.
 func (c *classroom) follow() {
 	ctx, cancel := context.WithCancel(context.Background())
 	answer := c.post(ctx, `{"jsonrpc":"2.0","id":1,"method":"follow"}`) //nolint:bodyclose // the goroutine below does it
@@ -160,7 +162,7 @@ func (c *classroom) follow() {
 	c.t.Cleanup(func() { cancel(); <-done })
 }
 
-// call asks the page for something.
+// call calls a method of the page.
 func (c *classroom) call(method string, params, result any) {
 	c.t.Helper()
 	body, err := jsonrpc.AppendRequest(nil, jsonrpc.Version2, jsonrpc.IntID(1), method, params)
@@ -188,11 +190,12 @@ func (c *classroom) call(method string, params, result any) {
 }
 
 var (
-	tokenOf   = regexp.MustCompile(`"token":\s*"([^"]+)"`)
+	tokenOf   = regexp.MustCompile(`"next":\{"method":"whoami","params":\["([^"]+)"`)
 	sessionOf = regexp.MustCompile(`"sessionId":\s*"([^"]+)"`)
 )
 
-// Every lesson can be passed, step by step, in the way that it shows, on the demo services; and no step is passed before.
+// TestEveryLessonCanBePassed checks that every lesson can be passed step by step on the demo
+// services in the way it shows, and that no step passes early.
 func TestEveryLessonCanBePassed(t *testing.T) {
 	for _, l := range lessons.All() {
 		t.Run(l.ID, func(t *testing.T) {
@@ -213,7 +216,7 @@ func pass(t *testing.T, c *classroom, l *playground.Lesson) {
 	passed := make(map[string]string)
 	answeredRefs := make(map[string]bool)
 	words := map[string]string{}
-	// wait takes news until the step is passed, answering what is asked once answers are due.
+	// wait processes events until the step passes. It answers questions if an answer is required.
 	wait := func(step playground.Step) {
 		t.Helper()
 		late := time.NewTimer(20 * time.Second)
@@ -259,7 +262,8 @@ func pass(t *testing.T, c *classroom, l *playground.Lesson) {
 	}
 	for i, step := range l.Steps {
 		if step.Way != "" {
-			if i > 0 && passed[step.ID] != "" && l.ID != "mcp" { // opening a target of MCP is the handshake
+			// Connecting to an MCP target performs the handshake.
+			if i > 0 && passed[step.ID] != "" && l.ID != "mcp" {
 				t.Errorf("step %q is passed before anybody did it, by #%s", step.ID, passed[step.ID])
 			}
 			text := step.Way
@@ -290,7 +294,7 @@ func pass(t *testing.T, c *classroom, l *playground.Lesson) {
 	}
 }
 
-// wire is what crossed, for a test that failed.
+// wire returns the recorded messages, for a failed test.
 func wire(c *classroom) string {
 	var b strings.Builder
 	log := c.page.Recorder()
@@ -301,7 +305,8 @@ func wire(c *classroom) string {
 	return b.String()
 }
 
-// What a reader sees is complete: titles, texts, a way for what cannot be guessed.
+// TestLessonsAreComplete checks the texts for readers: titles, descriptions, and a solution where
+// it cannot be guessed.
 func TestLessonsAreComplete(t *testing.T) {
 	ids := make(map[string]bool)
 	all := lessons.All()

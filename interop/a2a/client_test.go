@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +20,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// hook is a webhook of this machine.
+// A hook is a webhook on this machine.
 type hook struct {
 	mu     sync.Mutex
 	bodies []map[string]jsonrpc.Raw
@@ -68,7 +67,7 @@ func ask(words string) *a2a.SendRequest {
 	return &a2a.SendRequest{Message: a2a.UserMessage(a2a.Text(words))}
 }
 
-// drive holds the whole talk with a server of somebody else.
+// drive runs the complete conversation with a server of another project.
 func drive(t *testing.T, base string, o *a2ahttp.Options, v a2a.Version) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -142,7 +141,7 @@ func drive(t *testing.T, base string, o *a2ahttp.Options, v a2a.Version) {
 		}
 		if first {
 			first = false
-			go func() { _, _ = c.Cancel(ctx, running.Task.ID) }() // what came of it, the stream tells
+			go func() { _, _ = c.Cancel(ctx, running.Task.ID) }() // the stream reports the result
 		}
 		if s := e.State(); s != "" {
 			last = s
@@ -159,7 +158,7 @@ func drive(t *testing.T, base string, o *a2ahttp.Options, v a2a.Version) {
 		t.Errorf("Cancel of what is over: %v", err)
 	}
 
-	// Both SDKs answer an array with one error: after that there are single calls.
+	// Both SDKs respond to an array with one error; the client then sends single calls.
 	calls := make([]a2a.BatchCall, 3)
 	tasks := make([]a2a.Task, len(calls))
 	for round := range 2 {
@@ -210,17 +209,7 @@ func TestJavaScriptServer(t *testing.T) {
 	})
 }
 
-// goCLI is the program of the SDK for Go. The Go tool builds and caches it.
-func goCLI(t *testing.T) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "tool", "-n", "a2a").Output()
-	if err != nil {
-		t.Fatalf("go tool a2a: %v; run: make setup", err)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// goServer starts it as a server and returns its address.
+// goServer starts the program as a server and returns its address.
 func goServer(t *testing.T, flags ...string) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -228,11 +217,12 @@ func goServer(t *testing.T, flags ...string) string {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil { // it takes no port 0: somebody else may be faster, which then shows
+	// It does not support port 0: another process may take the port, which fails visibly.
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd := harness.Command(ctx, t, append([]string{goCLI(t), "serve", "--port", port}, flags...))
+	cmd := harness.Command(ctx, t, append([]string{harness.GoTool(t, "a2a"), "serve", "--port", port}, flags...))
 	stderr, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -257,7 +247,7 @@ func goServer(t *testing.T, flags ...string) string {
 	t.Cleanup(func() {
 		cancel()
 		<-read
-		_ = cmd.Wait() // ended by us
+		_ = cmd.Wait() // the test ends it
 	})
 	select {
 	case <-listening:
@@ -325,12 +315,13 @@ func TestGoServer(t *testing.T) {
 }
 
 func TestGoClient(t *testing.T) {
-	cli := goCLI(t)
+	cli := harness.GoTool(t, "a2a")
 	for _, transport := range []string{"jsonrpc", "rest"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			site := ours(t)
-			base := site + map[string]string{"jsonrpc": "/rpc", "rest": "/rest"}[transport] // a forced transport asks for no card
+			// A fixed transport does not fetch the card.
+			base := site + map[string]string{"jsonrpc": "/rpc", "rest": "/rest"}[transport]
 			run := func(args ...string) (string, error) {
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				defer cancel()
@@ -398,7 +389,7 @@ func TestGoClient(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := bufio.NewReader(events)
-			first, err := lines.ReadString('\n') // it is there now
+			first, err := lines.ReadString('\n') // the task exists now
 			if err != nil || !strings.Contains(first, running.ID) {
 				t.Errorf("subscribe: %q, %v", first, err)
 			}

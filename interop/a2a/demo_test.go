@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// TestDemo has the official SDK use the agents of parley demo.
+// TestDemo calls the agents of parley demo with the official SDK.
 func TestDemo(t *testing.T) {
 	for _, transport := range []string{"JSONRPC", "HTTP+JSON"} {
 		t.Run(transport, func(t *testing.T) {

@@ -19,7 +19,7 @@ func TestGuideRunsAsItStands(t *testing.T) {
 	g.Check(t)
 }
 
-// serveExample starts the program of the example and returns its port.
+// serveExample starts the example program and returns its port.
 func serveExample(t *testing.T, program string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -34,7 +34,7 @@ func serveExample(t *testing.T, program string) string {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // ended by us
+		_ = cmd.Wait() // the test ends it
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,9 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
-
-// agents are what the client script expects.
+// agents returns a server with the agents that the client script expects.
 func agents(t *testing.T) *acp.Server {
 	s := acp.NewServer(&acp.Options{Report: func(what string, err error) { t.Logf("%s: %v", what, err) }})
 	t.Cleanup(func() {
@@ -27,7 +24,7 @@ func agents(t *testing.T) *acp.Server {
 	add := func(m acp.AgentManifest, run func(context.Context, *acp.Job) error) {
 		s.Add(acp.Agent{Manifest: m, Run: run})
 	}
-	echo := acp.AgentManifest{Name: "echo", Description: "Says what you said.", InputContentTypes: []string{"text/plain"}, Metadata: &acp.Metadata{
+	echo := acp.AgentManifest{Name: "echo", Description: "Repeats your message.", InputContentTypes: []string{"text/plain"}, Metadata: &acp.Metadata{
 		Annotations:  acp.Extra{"beeai_ui": jsonrpc.Raw(`{"ui_type":"chat","user_greeting":"Hi"}`)},
 		Author:       &acp.Person{Name: "Ada", URL: "https://example.com/ada"},
 		Links:        []acp.AgentLink{{Type: "homepage", URL: "https://example.com"}},
@@ -81,7 +78,7 @@ func agents(t *testing.T) *acp.Server {
 	return s
 }
 
-// TestSDK lets the npm package acp-sdk 1.0.3 judge the REST binding, at the root and below a path.
+// TestSDK tests the REST binding with the npm package acp-sdk 1.0.3, at the root and below a path.
 func TestSDK(t *testing.T) {
 	for _, mount := range []string{"", "/acp"} {
 		t.Run("at "+mount+"/", func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// TestDemo has acp-sdk use the agents of parley demo.
+// TestDemo calls the agents of parley demo with acp-sdk.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ended")

@@ -1,2 +1,2 @@
-// Package acp holds our ends of the Agent Communication Protocol against its own SDK.
+// Package acp tests our client and server of the Agent Communication Protocol against its own SDK.
 package acp

@@ -21,10 +21,10 @@ func TestGuideRunsAsItStands(t *testing.T) {
 	g.Check(t)
 }
 
-// serveExample starts the program of the example and returns its port.
+// serveExample starts the example program and returns its port.
 func serveExample(t *testing.T, program string) string {
 	t.Helper()
-	cmd := exec.CommandContext(context.Background(), program, "127.0.0.1:0") // ended below
+	cmd := exec.CommandContext(context.Background(), program, "127.0.0.1:0") // the test ends it
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// node is the command line of a script of another suite.
+// node returns the command line of a script of another suite.
 func node(t *testing.T, suite, script string, args ...string) []string {
 	t.Helper()
 	program, err := exec.LookPath("node")
@@ -33,14 +33,14 @@ func node(t *testing.T, suite, script string, args ...string) []string {
 	return append([]string{program, harness.Need(t, script, "../"+suite+"/node/"+script)}, args...)
 }
 
-// heard is what came of a request, and in which order.
+// heard holds the results of a request in order of arrival.
 type heard struct {
 	questions, steps []string
 	text             string
 	state            agent.State
 }
 
-// ask has an agent do something, and answers its questions.
+// ask sends a request to an agent, and answers its questions.
 func ask(t *testing.T, c *agent.Client, req *agent.Request, answers map[string]*agent.Answer) (heard, *agent.Result) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -68,7 +68,7 @@ func ask(t *testing.T, c *agent.Client, req *agent.Request, answers map[string]*
 	return h, r
 }
 
-// cancel has an agent begin something that does not end, and cancels it when it has said something, or at once.
+// cancel starts a request that does not end, and cancels it after its first output, or at once.
 func cancel(t *testing.T, c *agent.Client, req *agent.Request, begun func(e agent.Event) bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
@@ -87,7 +87,7 @@ func cancel(t *testing.T, c *agent.Client, req *agent.Request, begun func(e agen
 
 var equal = cmp.AllowUnexported(heard{})
 
-// @a2a-js/sdk as a server, in both versions.
+// TestOurClientOfAnA2AAgent uses @a2a-js/sdk as a server, in both versions.
 func TestOurClientOfAnA2AAgent(t *testing.T) {
 	for _, mode := range []string{"", "legacy"} {
 		t.Run("server "+mode, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestOurClientOfAnA2AAgent(t *testing.T) {
 	}
 }
 
-// @agentclientprotocol/sdk as an agent.
+// TestOurClientOfACodingAgent uses @agentclientprotocol/sdk as an agent.
 func TestOurClientOfACodingAgent(t *testing.T) {
 	child, err := stdio.Start(t.Context(), node(t, "editor", "agent.mjs"), nil)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestOurClientOfACodingAgent(t *testing.T) {
 	}
 }
 
-// hello is a terminal in which everything says hello.
+// hello is a terminal in which every command prints hello.
 type hello struct{}
 
 func (hello) Create(context.Context, *editor.CreateTerminalParams) (*editor.CreateTerminalResult, error) {
@@ -170,7 +170,7 @@ func (hello) Wait(context.Context, *editor.TerminalParams) (*editor.ExitStatus, 
 func (hello) Kill(context.Context, *editor.TerminalParams) error    { return nil }
 func (hello) Release(context.Context, *editor.TerminalParams) error { return nil }
 
-// npm's server-everything, whose tools know nothing of agents.
+// TestOurClientOfTools uses npm's server-everything, whose tools are not agents.
 func TestOurClientOfTools(t *testing.T) {
 	child, err := stdio.Start(t.Context(), node(t, "mcp", "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), nil)
 	if err != nil {

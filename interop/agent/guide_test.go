@@ -16,18 +16,19 @@ func TestGuideRunsAsItStands(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := harness.Guide{
-		Page: "agent.md", Code: "examples/agent/*.go", Tests: "agent/*/*_test.go",
+		Page: "agent.md", Code: "examples/agent/*.go", Tests: "agent/*/*_test.go", Reference: "docs/agent-mapping.md",
 		Address: "localhost:8000", At: "localhost:" + base.Port(),
 		Commands: 2, Snippets: 7,
 	}
 	g.Check(t)
 }
 
-// The rows of the guide's table are those of the contract.
+// TestGuideHasTheRowsOfTheContract compares the rows of the guide's table with those of the
+// contract.
 func TestGuideHasTheRowsOfTheContract(t *testing.T) {
 	contract := harness.Read(t, "agent/agenttest/agenttest.go")
 	rows := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| (`[a-z_]+`(, `[a-z_]+`)*) \\|").FindAllStringSubmatch(harness.Read(t, "docs/guides/agent.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| (`[a-z_]+`(, `[a-z_]+`)*) \\|").FindAllStringSubmatch(harness.Read(t, "docs/agent-mapping.md"), -1) {
 		for name := range strings.SplitSeq(m[1], ", ") {
 			rows[strings.Trim(name, "`")] = true
 		}

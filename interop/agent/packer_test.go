@@ -1,4 +1,4 @@
-// Package agent_test has one Go function called by other people's clients of four protocols.
+// Package agent_test calls one Go function with clients of other projects in four protocols.
 package agent_test
 
 import (
@@ -16,9 +16,7 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
-
-// packed is what each of the clients must have heard.
+// packed is what each client must have received.
 type packed struct {
 	Agent    string         `json:"agent"`
 	Skill    string         `json:"skill"`
@@ -34,7 +32,7 @@ var want = packed{
 	Text: "3 × socks\n3 × shirt\n", Summary: map[string]int{"days": 3, "things": 2}, End: "completed",
 }
 
-// script runs one of the scripts in the folder of the suite whose packages it needs.
+// script runs one of the scripts in the folder of the suite that has its packages.
 func script(t *testing.T, name, suite string, args ...string) packed {
 	t.Helper()
 	text, err := os.ReadFile("node/" + name)
@@ -62,7 +60,8 @@ func script(t *testing.T, name, suite string, args ...string) packed {
 	return got
 }
 
-// The function of examples/agent, as acp-sdk, @a2a-js/sdk, @agentclientprotocol/sdk and two clients of MCP see it.
+// TestOneFunctionInFourProtocols calls the function of examples/agent with acp-sdk, @a2a-js/sdk,
+// @agentclientprotocol/sdk and two clients of MCP.
 func TestOneFunctionInFourProtocols(t *testing.T) {
 	source, err := os.ReadFile("../../examples/agent/pack.go")
 	if err != nil {
@@ -96,7 +95,7 @@ func TestOneFunctionInFourProtocols(t *testing.T) {
 	}
 }
 
-// fromGo is the official client of MCP for Go.
+// fromGo calls the function with the official Go client of MCP.
 func fromGo(t *testing.T, address string) packed {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// page asks a user. What stands in it was sent by the client and is shown as text.
+// page asks a user for consent. The client sent the values in it; they are escaped as text.
 var page = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Consent</title>
 <body><h1>Allow {{.Client}}?</h1><p>It wants to use {{.Resource}} in your name: {{.Scope}}.</p>
@@ -20,17 +20,19 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 <button name="consent" value="yes">Allow</button> <button name="consent" value="no">Deny</button></form></body></html>
 `))
 
-// consent shows the page.
+// consent writes the page.
 func consent(w http.ResponseWriter, c *Client, q url.Values) {
 	name := c.Name
 	if name == "" {
 		name = c.ID
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = page.Execute(w, map[string]any{"Client": name, "Resource": q.Get("resource"), "Scope": q.Get("scope"), "Query": q}) // the user may be gone
+	// An error means that the user has gone.
+	_ = page.Execute(w, map[string]any{"Client": name, "Resource": q.Get("resource"), "Scope": q.Get("scope"), "Query": q})
 }
 
-// authorize answers the authorization endpoint: the user is always there, and of one mind unless asked.
+// authorize handles the authorization endpoint. The user is always present, and consents or denies
+// at once unless Options.Ask is set.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	c, why := s.client(r.Context(), q.Get("client_id"))
@@ -57,7 +59,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.opts.Deny, q.Get("consent") == "no":
 		back.Set("error", "access_denied")
-		back.Set("error_description", "the user said no")
+		back.Set("error_description", "the user denied access")
 	case q.Get("response_type") != "code" || q.Get("code_challenge") == "" || q.Get("code_challenge_method") != "S256":
 		back.Set("error", "invalid_request")
 	default:
@@ -78,7 +80,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, redirect.String(), http.StatusFound)
 }
 
-// sameRedirect compares exactly, but for the port of loopback addresses (RFC 8252, section 7.3).
+// sameRedirect compares exactly, except for the port of loopback addresses (RFC 8252, section 7.3).
 func sameRedirect(known, asked string) bool {
 	a, err1 := url.Parse(known)
 	b, err2 := url.Parse(asked)
@@ -91,7 +93,7 @@ func sameRedirect(known, asked string) bool {
 	return a.String() == b.String()
 }
 
-// client finds a client by its ID, which may be the address of its document.
+// client returns a client by its ID, which may be the URL of its metadata document.
 func (s *Server) client(ctx context.Context, id string) (*Client, string) {
 	s.mu.Lock()
 	c := s.clients[id]

@@ -1,7 +1,9 @@
-// Package authserver is an authorization server, small and real, for tests of mcp/oauth: it stands on another JOSE library than what it
-// tests, and can be told to misbehave.
+// Package authserver is a small but complete authorization server for tests of mcp/oauth. It uses a
+// different JOSE library than the code under test, and can be configured to misbehave.
 //
-// It speaks the authorization code with PKCE, client credentials (by secret and by key), JWT assertions (RFC 7523), token exchange for
-// ID-JAGs (RFC 8693), refresh tokens that rotate, DPoP with and without nonces, dynamic registration, client metadata documents,
-// introspection, revocation, and publishes its keys. Users say yes at once, or are asked on a page. It keeps everything in memory and is for loopback only.
+// It supports the authorization code with PKCE, client credentials (by secret and by key), JWT
+// assertions (RFC 7523), token exchange for ID-JAGs (RFC 8693), refresh tokens that rotate, DPoP
+// with and without nonces, dynamic registration, client metadata documents, introspection,
+// revocation, and publishes its keys. Users consent at once, or are asked on a page. All data is in
+// memory, and it must be used on loopback only.
 package authserver

@@ -20,66 +20,67 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// Where an issuer is put into the answer of the authorization endpoint (RFC 9207).
+// Iss is how the issuer is included in the response of the authorization endpoint (RFC 9207).
 type Iss uint8
 
 const (
 	IssRight Iss = iota
 	IssAbsent
 	IssWrong
-	IssSlash // right but for a slash at its end
+	IssSlash // correct except for a trailing slash
 )
 
-// Options are what a server offers, and its misdeeds.
+// Options configures a server and its deliberate errors.
 type Options struct {
-	Path           string   // of the issuer, such as "/tenant"; "" for none
-	OpenID         bool     // metadata where OpenID Connect has it, and nowhere else
-	Scopes         []string // scopes_supported
-	AuthMethods    []string // token_endpoint_auth_methods_supported; nil: none, basic, post, private_key_jwt
-	Documents      bool     // client metadata documents are taken
-	NoRegistration bool     // no dynamic registration
-	Opaque         bool     // access tokens are no JWTs: see introspection
+	Path   string   // of the issuer, such as "/tenant"; "" for none
+	OpenID bool     // metadata at the OpenID Connect path only
+	Scopes []string // scopes_supported
+	// token_endpoint_auth_methods_supported; if nil: none, basic, post, private_key_jwt.
+	AuthMethods    []string
+	Documents      bool // client metadata documents are accepted
+	NoRegistration bool // no dynamic registration
+	Opaque         bool // access tokens are not JWTs: use introspection
 	TTL            time.Duration
-	DPoP           bool // bound tokens are to be had
-	Nonce          bool // and proofs need a nonce
+	DPoP           bool // bound tokens are available
+	Nonce          bool // proofs must include a nonce
 	Clients        []Client
 	Trusted        []Trusted // issuers of assertions
-	Otherwise      string    // audience of tokens for clients that name no resource
+	Otherwise      string    // audience of tokens for clients that request no resource
 
-	NoPKCE         bool   // metadata says nothing of code challenges
+	NoPKCE         bool   // metadata has no code challenge methods
 	Iss            Iss    // in redirects
-	HideIss        bool   // metadata does not announce it
-	MetadataIssuer string // names this issuer instead of the right one
-	Audience       string // of each token, in place of what was asked for
+	HideIss        bool   // omitted from the metadata
+	MetadataIssuer string // replaces the correct issuer in the metadata
+	Audience       string // of each token, in place of the requested one
 	TokenIssuer    string // of each token
-	Expired        bool   // tokens are too old when they are given
-	Unbound        bool   // bearer tokens although a proof was shown
-	Deny           bool   // users say no
-	Ask            bool   // users are asked, on a page with two buttons, and say what they like
+	Expired        bool   // tokens have expired when they are issued
+	Unbound        bool   // bearer tokens despite a proof
+	Deny           bool   // users deny consent
+	Ask            bool   // users are asked, on a page with two buttons
 	ForeignKey     bool   // tokens are signed with a key that is not published
-	Type           string // typ of tokens in place of at+jwt
+	Type           string // typ of tokens instead of at+jwt
 }
 
-// A Client is one that is registered.
+// A Client is a registered client.
 type Client struct {
 	ID, Secret string
-	Name       string  // for people
+	Name       string  // display name
 	Key        jwk.Key // public; for private_key_jwt
 	Method     string  // none, client_secret_basic, client_secret_post, private_key_jwt
 	Redirects  []string
-	Grants     []string // nil: all
+	Grants     []string // if nil, all
 }
 
-// Trusted is an issuer whose assertions are believed.
+// Trusted is an issuer whose assertions are accepted.
 type Trusted struct {
 	Issuer string
 	Key    jwk.Key // public
 }
 
-// A Seen is one request, as the server got it.
+// A Seen is one received request.
 type Seen struct {
 	Path   string
-	Form   url.Values // query of authorize, body of the others
+	Form   url.Values // query of authorize, body of the other requests
 	Header http.Header
 }
 
@@ -91,7 +92,7 @@ type Server struct {
 	http   *http.Server
 	served chan struct{}
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	clients map[string]*Client
 	codes   map[string]*code
 	refresh map[string]*grant
@@ -102,15 +103,15 @@ type Server struct {
 	seen    []Seen
 }
 
-// A code is what a user said yes to.
+// A code is an authorization code that a user has consented to.
 type code struct {
 	grant
 	challenge, redirect string
 	until               time.Time
-	dpop                string // thumbprint that the code is bound to
+	dpop                string // thumbprint of the key that the code is bound to
 }
 
-// A grant is what tokens are given for.
+// A grant is what tokens are issued for.
 type grant struct {
 	client, subject, resource string
 	scopes                    []string
@@ -146,7 +147,7 @@ func Listen(ctx context.Context, address string, o Options) (*Server, error) {
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(s.served)
-		_ = s.http.Serve(listener) // ends by Close
+		_ = s.http.Serve(listener) // Close ends it
 	}()
 	return s, nil
 }
@@ -157,7 +158,7 @@ func (s *Server) Close() {
 	<-s.served
 }
 
-// NewKey makes a private key for ES256 with an ID.
+// NewKey returns a private key for ES256 with an ID.
 func NewKey(id string) (jwk.Key, error) {
 	raw, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -173,13 +174,13 @@ func NewKey(id string) (jwk.Key, error) {
 	return key, key.Set(jwk.AlgorithmKey, jwa.ES256())
 }
 
-// KeysURL is where the server publishes its keys.
+// KeysURL is the URL at which the server publishes its keys.
 func (s *Server) KeysURL() string { return s.Issuer + "/jwks" }
 
-// IntrospectionURL is where resource servers ask about tokens.
+// IntrospectionURL is the URL at which resource servers inspect tokens.
 func (s *Server) IntrospectionURL() string { return s.Issuer + "/introspect" }
 
-// Seen returns the requests for a path below the issuer, in their order.
+// Seen returns the requests for a path below the issuer, in order of arrival.
 func (s *Server) Seen(path string) []Seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,8 @@ func (s *Server) Seen(path string) []Seen {
 	return list
 }
 
-// Rotate replaces the signing key: old tokens are no good any more, and verifiers have to fetch.
+// Rotate replaces the signing key: older tokens become invalid, and verifiers must fetch the new
+// key.
 func (s *Server) Rotate() error {
 	key, err := NewKey(text())
 	if err != nil {
@@ -204,7 +206,7 @@ func (s *Server) Rotate() error {
 	return nil
 }
 
-// RevokeAll withdraws what was given so far, refresh tokens too.
+// RevokeAll revokes all tokens issued so far, including refresh tokens.
 func (s *Server) RevokeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +214,7 @@ func (s *Server) RevokeAll() {
 	clear(s.opaque)
 }
 
-// Forget drops the clients that registered themselves.
+// Forget removes the clients that registered themselves.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,7 +341,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	c := &Client{ID: "dyn/" + text(), Name: in.Name, Method: in.Method, Redirects: in.Redirects, Grants: in.Grants}
 	out := map[string]any{"client_id": c.ID, "redirect_uris": c.Redirects, "token_endpoint_auth_method": c.Method, "client_name": in.Name}
 	if strings.HasPrefix(c.Method, "client_secret") {
-		c.Secret = text() + "+/ %" // characters that have to be encoded
+		c.Secret = text() + "+/ %" // characters that must be encoded
 		out["client_secret"], out["client_secret_expires_at"] = c.Secret, 0
 	}
 	s.mu.Lock()
@@ -359,7 +361,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the client may be gone
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has gone
 }
 
 func fail(w http.ResponseWriter, status int, code, why string) {

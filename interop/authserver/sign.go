@@ -16,7 +16,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 )
 
-// sign makes a compact JWS of claims.
+// sign returns a compact JWS of claims.
 func (s *Server) sign(claims map[string]any, kind string) (string, error) {
 	s.mu.Lock()
 	key := s.key
@@ -32,7 +32,7 @@ func (s *Server) sign(claims map[string]any, kind string) (string, error) {
 	return SignWith(key, claims, kind)
 }
 
-// SignWith makes a compact JWS of claims with a key, which is named in its header.
+// SignWith returns a compact JWS of claims, signed with a key whose id is in its header.
 func SignWith(key jwk.Key, claims map[string]any, kind string) (string, error) {
 	payload, err := json.Marshal(claims)
 	if err != nil {
@@ -68,7 +68,7 @@ func open(token string, key jwk.Key) (claims map[string]any, kind string, ok boo
 	return claims, kind, true
 }
 
-// isCurrent reports whether claims have not ended.
+// isCurrent reports whether claims have not expired.
 func isCurrent(claims map[string]any) bool {
 	exp, ok := claims["exp"].(float64)
 	return ok && time.Now().Unix() < int64(exp)
@@ -84,7 +84,7 @@ func hasAudience(claims map[string]any, want string) bool {
 	return false
 }
 
-// trusted opens the assertion of one of the trusted issuers.
+// trusted verifies and opens an assertion of one of the trusted issuers.
 func (s *Server) trusted(token string) (map[string]any, string, bool) {
 	for _, t := range s.opts.Trusted {
 		if claims, kind, ok := open(token, t.Key); ok && claims["iss"] == t.Issuer && isCurrent(claims) {
@@ -94,7 +94,7 @@ func (s *Server) trusted(token string) (map[string]any, string, bool) {
 	return nil, "", false
 }
 
-// own opens a token of this server.
+// own verifies and opens a token of this server.
 func (s *Server) own(token string) (map[string]any, string, bool) {
 	public, err := s.PublicKey()
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Server) own(token string) (map[string]any, string, bool) {
 	return claims, kind, ok && claims["iss"] == s.Issuer && isCurrent(claims)
 }
 
-// PublicKey is what the server's tokens are verified with.
+// PublicKey returns the key that verifies the server's tokens.
 func (s *Server) PublicKey() (jwk.Key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,8 @@ func (s *Server) once(id string) bool {
 	return true
 }
 
-// proof checks a DPoP proof (RFC 9449, section 4.3), and returns the thumbprint of its key, or an error code.
+// proof checks a DPoP proof (RFC 9449, section 4.3), and returns the thumbprint of its key, or an
+// error code.
 func (s *Server) proof(w http.ResponseWriter, proofs []string, method, address string) (jkt, code string) {
 	const bad = "invalid_dpop_proof"
 	if len(proofs) != 1 {
@@ -164,7 +165,7 @@ func (s *Server) proof(w http.ResponseWriter, proofs []string, method, address s
 		want := fmt.Sprintf("nonce-%d", s.nonce)
 		good := claims["nonce"] == want
 		if good {
-			s.nonce++ // each is good for one request
+			s.nonce++ // each is valid for one request
 			want = fmt.Sprintf("nonce-%d", s.nonce)
 		}
 		s.mu.Unlock()
@@ -180,7 +181,7 @@ func (s *Server) proof(w http.ResponseWriter, proofs []string, method, address s
 	return base64.RawURLEncoding.EncodeToString(sum), ""
 }
 
-// Challenge is the S256 code challenge of a verifier.
+// Challenge returns the S256 code challenge of a verifier.
 func Challenge(verifier string) string {
 	sum := sha256.Sum256([]byte(verifier))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

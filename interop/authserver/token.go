@@ -19,7 +19,7 @@ const (
 	idToken       = "urn:ietf:params:oauth:token-type:id_token"
 )
 
-// token answers the token endpoint.
+// token handles the token endpoint.
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	f := r.PostForm
 	jkt := ""
@@ -69,7 +69,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	s.give(w, g, (kind == "authorization_code" || kind == "refresh_token") && (c.Grants == nil || slices.Contains(c.Grants, "refresh_token")))
 }
 
-// redeem trades a code, once.
+// redeem exchanges a code for a grant. A code is valid once.
 func (s *Server) redeem(c *Client, f url.Values, jkt string) (*grant, string) {
 	s.mu.Lock()
 	k := s.codes[f.Get("code")]
@@ -86,7 +86,7 @@ func (s *Server) redeem(c *Client, f url.Values, jkt string) (*grant, string) {
 	return &k.grant, ""
 }
 
-// renew trades a refresh token, once: it rotates.
+// renew exchanges a refresh token for a grant. A refresh token is valid once: it rotates.
 func (s *Server) renew(c *Client, f url.Values, jkt string) (*grant, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,8 @@ func (s *Server) renew(c *Client, f url.Values, jkt string) (*grant, string) {
 	return &copied, ""
 }
 
-// assertion believes a trusted issuer: a platform's about a workload, an identity provider's about a user.
+// assertion returns a grant for the assertion of a trusted issuer: a platform's for a workload, or
+// an identity provider's for a user.
 func (s *Server) assertion(c *Client, f url.Values) (*grant, string) {
 	claims, header, ok := s.trusted(f.Get("assertion"))
 	if !ok || !hasAudience(claims, s.Issuer) {
@@ -121,7 +122,7 @@ func (s *Server) assertion(c *Client, f url.Values) (*grant, string) {
 	return g, ""
 }
 
-// exchange gives an assertion for an ID token: the identity provider's part.
+// exchange issues an assertion for an ID token, which is the identity provider's part.
 func (s *Server) exchange(w http.ResponseWriter, c *Client, f url.Values) {
 	claims, _, ok := s.own(f.Get("subject_token"))
 	switch {
@@ -143,17 +144,17 @@ func (s *Server) exchange(w http.ResponseWriter, c *Client, f url.Values) {
 	answer(w, http.StatusOK, map[string]any{"access_token": jag, "issued_token_type": idJAG, "token_type": "N_A", "expires_in": 60})
 }
 
-// IDToken returns an ID token of a user for a client, as a login would have given.
+// IDToken returns an ID token of a user for a client, as a login would return it.
 func (s *Server) IDToken(user, client string) (string, error) {
 	return s.sign(map[string]any{"iss": s.Issuer, "sub": user, "aud": client, "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()}, "JWT")
 }
 
-// Sign returns a token with claims of the caller's choice, by the server's key.
+// Sign returns a token with the given claims, signed with the server's key.
 func (s *Server) Sign(claims map[string]any, kind string) (string, error) {
 	return s.sign(claims, kind)
 }
 
-// give makes tokens.
+// give writes tokens for a grant.
 func (s *Server) give(w http.ResponseWriter, g *grant, renewable bool) {
 	now := time.Now()
 	expires := now.Add(s.opts.TTL)
@@ -205,7 +206,7 @@ func (s *Server) give(w http.ResponseWriter, g *grant, renewable bool) {
 	answer(w, http.StatusOK, out)
 }
 
-// authenticate finds out which client asks.
+// authenticate returns the client that sent a request.
 func (s *Server) authenticate(r *http.Request) (*Client, string) {
 	f := r.PostForm
 	id, secret, basic := r.BasicAuth()
@@ -240,7 +241,7 @@ func (s *Server) authenticate(r *http.Request) (*Client, string) {
 	return c, ""
 }
 
-// introspect answers RFC 7662, to clients with a secret.
+// introspect handles token introspection (RFC 7662) for clients with a secret.
 func (s *Server) introspect(w http.ResponseWriter, r *http.Request) {
 	if c, why := s.authenticate(r); why != "" || c.Method == "none" {
 		fail(w, http.StatusUnauthorized, "invalid_client", why)
@@ -255,7 +256,7 @@ func (s *Server) introspect(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, claims)
 }
 
-// revoke answers RFC 7009.
+// revoke handles token revocation (RFC 7009).
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	if _, why := s.authenticate(r); why != "" {
 		fail(w, http.StatusUnauthorized, "invalid_client", why)
@@ -268,7 +269,8 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{})
 }
 
-// Login plays the browser: it asks for an authorization address and returns the query of the redirect.
+// Login acts as the browser: it requests an authorization URL and returns the query of the
+// redirect.
 func Login(ctx context.Context, address string) (url.Values, error) {
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

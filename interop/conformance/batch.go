@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// A part is one member of a batch, with the answer that it brings.
+// A part is one member of a batch, with its expected response.
 type part struct {
 	letter string
-	sends  string // %d is its place
+	sends  string // %d is its index
 	answer func(place string) []answer
 }
 
@@ -27,7 +27,7 @@ func parts() []part {
 	}
 }
 
-// batchRules are about arrays.
+// batchRules returns the rules about arrays.
 func batchRules() []payload {
 	const s6 = jsonrpc2 + "6"
 	var rules []payload
@@ -105,7 +105,7 @@ func repeat(a answer, n int) []answer {
 	return all
 }
 
-// limitRules stand at the edges of the default limits.
+// limitRules returns the rules at the boundaries of the default limits.
 func limitRules() []payload {
 	var rules []payload
 	add := func(id, sends string, w want) *payload {

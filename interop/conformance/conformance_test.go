@@ -6,41 +6,35 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// program is what is tested.
+// program returns the path of the program under test.
 func program(t *testing.T) string {
 	if path := os.Getenv("PARLEY"); path != "" {
 		return path
 	}
-	path := filepath.Join(t.TempDir(), "parley")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/parley")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build parley: %v\n%s", err, out)
-	}
-	return path
+	return harness.Parley(t)
 }
 
-// A tally counts what passed, by document and carrier.
+// A tally counts the rules that passed, by document and transport.
 type tally struct {
 	mu     sync.Mutex
 	passed map[string]map[string]int
 	all    map[string]map[string]int
-	broken map[string]*breach // by the rule's id
+	broken map[string]*breach // by the id of the rule
 }
 
-// A breach is a rule that did not hold.
+// A breach is a rule that failed.
 type breach struct {
 	rule Rule
-	over map[string][]string // what happened, and the carriers on which it did
+	over map[string][]string // failures, and the transports on which each occurred
 }
 
 func (c *tally) count(r Rule, carrier string, err error) {
@@ -69,10 +63,11 @@ func (c *tally) count(r Rule, carrier string, err error) {
 	b.over[err.Error()] = append(b.over[err.Error()], carrier)
 }
 
-// workers is how many rules run at once on one carrier.
+// workers is the number of rules that run concurrently on one transport.
 const workers = 4
 
-// only leaves out the rules whose id does not match. With -short those are left out that wait for the server's long timers.
+// only selects the rules by id. With -short, rules that wait for the server's long timers are
+// omitted.
 var only = flag.String("rules", "", "a regular expression; run the rules whose id matches")
 
 func TestConformance(t *testing.T) {
@@ -92,7 +87,8 @@ func TestConformance(t *testing.T) {
 	}
 	var counts tally
 	var wg sync.WaitGroup
-	for _, carrier := range Carriers { // no subtests: those run no more at once than there are processors, and most rules wait
+	// No subtests: these are limited to the number of processors, and most rules wait.
+	for _, carrier := range Carriers {
 		wg.Go(func() { runAll(d, carrier, rules, &counts) })
 	}
 	wg.Wait()
@@ -113,7 +109,8 @@ func TestConformance(t *testing.T) {
 	counts.print(t)
 }
 
-// runAll runs the rules of one carrier, a few at a time; those that wait for seconds all at once.
+// runAll runs the rules of one transport, a few at a time; those that wait for seconds run all at
+// once.
 func runAll(d *Demo, carrier string, rules []Rule, counts *tally) {
 	queue := make(chan Rule)
 	var wg sync.WaitGroup
@@ -149,7 +146,7 @@ func tail(text string, n int) string {
 	return text[max(0, len(text)-n):]
 }
 
-// print writes the table: how many rules of each source passed on each carrier.
+// print writes the table: the number of rules of each source that passed on each transport.
 func (c *tally) print(t *testing.T) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%-16s", "source")

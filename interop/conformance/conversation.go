@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// talk makes a rule of a conversation on a connection of its own.
+// talk returns a rule about a conversation on its own connection.
 func talk(source, id, sends, wants string, f func(d *Demo, w Wire) error) Rule {
 	return Rule{ID: id, Source: source, Sends: sends, Wants: wants, On: duplex, check: func(d *Demo, carrier string) error {
 		w, err := d.dial(carrier)
@@ -32,7 +32,7 @@ func say(w Wire, texts ...string) error {
 	return nil
 }
 
-// hear reads one message.
+// hear receives one message.
 func hear(w Wire) (*node, error) {
 	message, err := w.Recv()
 	if err != nil {
@@ -41,7 +41,7 @@ func hear(w Wire) (*node, error) {
 	return read(slices.Clone(message))
 }
 
-// asked reads one request of the server, holds it against section 4, and returns it.
+// asked receives one request of the server, checks it against section 4, and returns it.
 func asked(w Wire, method string) (*node, error) {
 	n, err := hear(w)
 	if err != nil {
@@ -70,7 +70,7 @@ func asked(w Wire, method string) (*node, error) {
 	return n, nil
 }
 
-// conversationRules are about both sides speaking.
+// conversationRules returns the rules about conversations in which both sides send.
 func conversationRules() []Rule {
 	const design, ask = "Demo, ask", `{"jsonrpc":"2.0","id":1,"method":"ask","params":["tea or coffee?"]}`
 	var rules []Rule
@@ -144,7 +144,7 @@ func conversationRules() []Rule {
 			}
 			return d.probe(w)
 		}),
-		talk(design, "ask/two-at-once", "two asks, answered in reverse", "each gets its own answer", func(d *Demo, w Wire) error {
+		talk(design, "ask/two-at-once", "two asks, with the responses in reverse order", "each gets its own response", func(d *Demo, w Wire) error {
 			if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"ask","params":["one"]}`, `{"jsonrpc":"2.0","id":2,"method":"ask","params":["two"]}`); err != nil {
 				return err
 			}
@@ -170,7 +170,7 @@ func conversationRules() []Rule {
 			}
 			return expect(w, one(ok("1", `"first"`)))
 		}),
-		talk(jsonrpc2+"6", "ask/answers-in-a-batch", "two asks, answered in one array", "each gets its own answer", func(d *Demo, w Wire) error {
+		talk(jsonrpc2+"6", "ask/answers-in-a-batch", "two asks, with the responses in one array", "each gets its own response", func(d *Demo, w Wire) error {
 			if err := say(w, `[{"jsonrpc":"2.0","id":1,"method":"ask","params":["one"]},{"jsonrpc":"2.0","id":2,"method":"ask","params":["two"]}]`); err != nil {
 				return err
 			}
@@ -217,7 +217,7 @@ func conversationRules() []Rule {
 			}
 			return d.probe(w)
 		}),
-		talk("Limits, one conversation", "ask/many-deep", "300 asks before any answer", "each gets its own answer", manyAsks),
+		talk("Limits, one conversation", "ask/many-deep", "300 asks before any response", "each gets its own response", manyAsks),
 		talk(jsonrpc2+"4.1", "ask/notification", "ask without an id", "the question comes, no response", func(d *Demo, w Wire) error {
 			if err := say(w, `{"jsonrpc":"2.0","method":"ask","params":["x"]}`); err != nil {
 				return err
@@ -241,8 +241,8 @@ func conversationRules() []Rule {
 		talk("Demo, notifications come before the answer", "order/notifications-then-request", "50 log_events, then get_log", "all 50, in their order", logOrder),
 		talk(decisions+"lone surrogate escapes pass through raw in params and results", "log/exact", "log_event with what a codec would not write, then get_log", "the params byte for byte", logExact),
 		talk("Demo, notifications come before the answer", "order/login", "login, whoami, counter", "a token that holds a state", sessions),
-		talk("Limits, one conversation", "many/thousand", "1,000 requests at once, with sleeps", "each answered once", thousand),
-		talk(decisions+"a repeated id in flight is answered each time", "many/same-id", "100 sleeps with one id", "100 answers", func(d *Demo, w Wire) error {
+		talk("Limits, one conversation", "many/thousand", "1,000 requests at once, with sleeps", "one response for each", thousand),
+		talk(decisions+"a repeated id in flight is answered each time", "many/same-id", "100 sleeps with one id", "100 responses", func(d *Demo, w Wire) error {
 			for range 100 {
 				if err := say(w, `{"jsonrpc":"2.0","id":5,"method":"sleep","params":[20]}`); err != nil {
 					return err
@@ -396,7 +396,8 @@ func logOrder(d *Demo, w Wire) error {
 	return nil
 }
 
-// logExact uses a demo of its own where one log is shared: a poisoned one would fail every other rule about it.
+// logExact uses its own demo where one log is shared: a wrong entry would fail every other rule
+// about it.
 func logExact(d *Demo, _ Wire) error {
 	own, err := d.child("demo", "--stdio")
 	if err != nil {
@@ -526,7 +527,7 @@ func flood(d *Demo, w Wire) error {
 	return errors.Join(sendErr, d.probe(w))
 }
 
-// within runs f and fails if it took longer.
+// within runs f and returns an error if it took longer.
 func within(most time.Duration, f func() error) error {
 	start := time.Now()
 	if err := f(); err != nil {

@@ -19,14 +19,15 @@ import (
 	"time"
 )
 
-// patience is how long an answer may take that should come at once.
-const patience = 10 * time.Second
+// patience is the timeout for a response that should arrive at once. On two busy cores, with 32
+// rules at a time, 20 MiB through a pipe take more than ten seconds now and then.
+const patience = 30 * time.Second
 
-// A Demo is a running `parley demo` on all addresses, and the connections to it that are open.
+// A Demo is a running `parley demo` on all addresses, with the open connections to it.
 type Demo struct {
 	program string
 	process *exec.Cmd
-	ended   chan struct{} // closed when its stderr is
+	ended   chan struct{} // closed when its stderr is closed
 	log     syncBuffer
 
 	web, web1, tcp, tcpHeader, tcp1, unix string // host and port, or a path
@@ -36,7 +37,7 @@ type Demo struct {
 	idle   map[string][]Wire
 }
 
-// A syncBuffer keeps what a program says, and tells when there is more.
+// A syncBuffer stores the output of a program, and signals when there is more.
 type syncBuffer struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -117,7 +118,7 @@ func (d *Demo) Alive() bool {
 	}
 }
 
-// Stop ends the demo politely and returns an error if it did not end well.
+// Stop stops the demo with a signal and returns an error if it did not exit cleanly.
 func (d *Demo) Stop() error {
 	d.mu.Lock()
 	idle := d.idle
@@ -140,14 +141,14 @@ func (d *Demo) Stop() error {
 	return d.process.Wait()
 }
 
-// A Wire is one duplex connection that carries whole messages.
+// A Wire is one duplex connection for whole messages.
 type Wire interface {
 	Send(message []byte) error
 	Recv() ([]byte, error) // io.EOF after a clean end, *CloseError after a close frame
 	Close()
 }
 
-// wire returns a connection that nobody uses.
+// wire returns a connection that is not in use.
 func (d *Demo) wire(carrier string) (Wire, error) {
 	d.mu.Lock()
 	if n := len(d.idle[carrier]); n > 0 {
@@ -170,7 +171,7 @@ func (d *Demo) giveBack(carrier string, wire Wire) {
 	d.idle[carrier] = append(d.idle[carrier], wire)
 }
 
-// dial makes a new connection.
+// dial opens a new connection.
 func (d *Demo) dial(carrier string) (Wire, error) {
 	if carrier == WebSocket {
 		return d.dialWebSocket(d.web)
@@ -182,7 +183,7 @@ func (d *Demo) dial(carrier string) (Wire, error) {
 	return newStreamWire(s, carrier == Header || carrier == TCPHeader), nil
 }
 
-// A Stream is a connection of bytes. CloseWrite ends our side only.
+// A Stream is a byte stream. CloseWrite closes our side only.
 type Stream interface {
 	io.ReadWriteCloser
 	CloseWrite() error
@@ -190,7 +191,7 @@ type Stream interface {
 	SetWriteDeadline(t time.Time) error
 }
 
-// stream opens the bytes below a carrier.
+// stream opens the byte stream below a transport.
 func (d *Demo) stream(carrier string) (Stream, error) {
 	switch carrier {
 	case TCP:
@@ -206,7 +207,7 @@ func (d *Demo) stream(carrier string) (Stream, error) {
 	case HTTP, WebSocket:
 		return dialStream("tcp", d.web)
 	}
-	return nil, fmt.Errorf("no carrier %q", carrier)
+	return nil, fmt.Errorf("no transport %q", carrier)
 }
 
 func dialStream(network, address string) (Stream, error) {
@@ -252,7 +253,7 @@ func (c *childStream) SetReadDeadline(t time.Time) error  { return c.out.SetRead
 func (c *childStream) CloseWrite() error                  { return c.in.Close() }
 func (c *childStream) SetWriteDeadline(t time.Time) error { return c.in.SetWriteDeadline(t) }
 
-// Close ends the child: by the end of its input, then by force.
+// Close stops the child: by closing its input, then by force.
 func (c *childStream) Close() error {
 	c.once.Do(func() {
 		_ = c.in.Close()

@@ -11,7 +11,7 @@ const (
 
 const data = `["hello",5]`
 
-// envelopeRules are about the members of a request.
+// envelopeRules returns the rules about the members of a request.
 func envelopeRules() []payload {
 	var rules []payload
 	add := func(source, id, sends string, w want) {
@@ -126,7 +126,7 @@ func envelopeRules() []payload {
 	add(rfc8259+"7", "escaped-name/params", `{"jsonrpc":"2.0","id":7,"method":"echo","p\u0061rams":[1]}`, one(ok("7", "[1]")))
 	add(rfc8259+"7", "escaped-name/result", `{"jsonrpc":"2.0","id":7,"method":"echo","r\u0065sult":[1]}`, invalid("7"))
 
-	// Members that come twice.
+	// Duplicate members.
 	const twice = answers4 + "duplicate envelope member"
 	for name, c := range sorted(map[string][2]string{
 		"method": {`{"jsonrpc":"2.0","id":7,"method":"update","method":"update"}`, "7"}, "method-other": {`{"jsonrpc":"2.0","id":7,"method":"update","method":"get_data"}`, "7"}, "method-apart": {`{"method":"update","jsonrpc":"2.0","id":7,"params":[],"method":"update"}`, "7"},
@@ -159,7 +159,7 @@ func envelopeRules() []payload {
 	add(s4, "method-only", `{"method":"get_data"}`, invalid("null"))
 	add(decisions+"readable id is echoed", "id-beside-nothing-good", `{"jsonrpc":1,"method":2,"params":3,"id":9007199254740993}`, invalid("9007199254740993"))
 
-	// Requests that are responses too, and responses.
+	// Requests that are also responses, and responses.
 	const both = answers4 + "method together with result or error"
 	add(both, "mixed/result", `{"jsonrpc":"2.0","id":7,"method":"get_data","result":1}`, invalid("7"))
 	add(both, "mixed/error", `{"jsonrpc":"2.0","id":7,"method":"get_data","error":{"code":1,"message":"x"}}`, invalid("7"))
@@ -185,7 +185,7 @@ func envelopeRules() []payload {
 	return rules
 }
 
-// examples are those of section 7, as the specification prints them.
+// examples holds the examples of section 7, as printed in the specification.
 var examples = []struct {
 	name, sends string
 	wants       want

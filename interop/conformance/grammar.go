@@ -10,7 +10,7 @@ import (
 
 const rfc8259 = "RFC 8259, section "
 
-// A value is a text in the place of a JSON value.
+// A value is a text in place of a JSON value.
 type value struct {
 	name    string
 	section string
@@ -18,8 +18,8 @@ type value struct {
 	good    bool
 }
 
-// grammarRules hold the parser against the grammar of JSON, in three places: where the text is read by a method, where
-// it is passed over, and inside of a batch.
+// grammarRules returns rules that check the parser against the grammar of JSON, in three places:
+// where a method reads the text, where it is skipped, and inside a batch.
 func grammarRules() []payload {
 	var rules []payload
 	for _, v := range values() {
@@ -117,7 +117,7 @@ func values() []value {
 
 	kept := list[:0]
 	for _, v := range list {
-		// A place for a value that is left empty is a good array.
+		// If the place for a value is left empty, the result is a valid array.
 		if v.name != "structure/array/empty-place" && v.name != "structure/array/spaces-place" {
 			kept = append(kept, v)
 		}
@@ -133,7 +133,7 @@ func manyMembers(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// textRules are about the whole text.
+// textRules returns the rules about the whole text.
 func textRules() []payload {
 	const good = `{"jsonrpc":"2.0","id":1,"method":"get_data"}`
 	wants := one(ok("1", `["hello",5]`))
@@ -192,7 +192,7 @@ func textRules() []payload {
 	return rules
 }
 
-// sorted yields a map in the order of its keys.
+// sorted yields the entries of a map in the order of the keys.
 func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -203,7 +203,7 @@ func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	}
 }
 
-// twoBytes spreads ASCII over two bytes a letter.
+// twoBytes encodes ASCII with two bytes per character.
 func twoBytes(text string, big bool) string {
 	var b strings.Builder
 	for i := range len(text) {

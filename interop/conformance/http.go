@@ -15,12 +15,12 @@ import (
 
 const rfc9110 = "RFC 9110, section "
 
-// A request is the text of an HTTP/1.1 request. {host} and {port} stand for the address.
+// A request is the text of an HTTP/1.1 request. {host} and {port} are replaced by the address.
 type request struct {
 	line   string // POST /rpc HTTP/1.1
 	header []string
 	body   string
-	bare   bool // no header but those in header
+	bare   bool // no headers except those in header
 }
 
 const good = `{"jsonrpc":"2.0","id":1,"method":"get_data"}`
@@ -55,14 +55,15 @@ func (q request) text() string {
 	return b.String()
 }
 
-// A response is what must come for a request.
+// A response is the expected response to a request.
 type response struct {
 	status int
-	or     []int             // further statuses that are as good
+	or     []int             // further accepted statuses
 	header map[string]string // "" means absent, "*" present; else the value contains it
 	answer *answer           // in the body, as JSON
 	body   string            // the body contains it
-	after  string            // "kept": the connection takes another request; "closed": it ends; "": either
+	// "kept": the connection accepts another request; "closed": it is closed; "": either
+	after string
 }
 
 func is(status int) response { return response{status: status} }
@@ -121,7 +122,7 @@ func (w response) check(r *reply) error {
 		if name == "Content-Length" && value != "" && r.ContentLength >= 0 {
 			have = strconv.FormatInt(r.ContentLength, 10)
 		}
-		if name == "Connection" && r.Close { // net/http takes it out
+		if name == "Connection" && r.Close { // net/http removes it
 			have = "close"
 		}
 		switch {
@@ -146,7 +147,8 @@ func (w response) check(r *reply) error {
 	return nil
 }
 
-// web makes a rule of one or more requests on one connection, sent at once, and their responses.
+// web returns a rule about one or more requests on one connection, sent at once, and their
+// responses.
 func web(source, id string, wants response, requests ...request) Rule {
 	var text strings.Builder
 	for _, q := range requests {
@@ -155,7 +157,7 @@ func web(source, id string, wants response, requests ...request) Rule {
 	return raw(source, id, text.String(), wants)
 }
 
-// raw makes a rule of bytes and the responses to them, all alike but the last.
+// raw returns a rule about bytes and the responses to them, all equal except the last.
 func raw(source, id, sends string, wants ...response) Rule {
 	all := make([]string, len(wants))
 	for i, w := range wants {
@@ -172,7 +174,8 @@ func (d *Demo) rawHTTP(sends string, wants []response, within time.Duration) err
 	}
 	defer wire.Close()
 	_ = wire.s.SetWriteDeadline(time.Now().Add(patience))
-	_, sendErr := io.WriteString(wire.s, fill(sends, d.web)) // a refusal may come before all is sent
+	// A rejection may arrive before everything is sent.
+	_, sendErr := io.WriteString(wire.s, fill(sends, d.web))
 	for i, w := range wants {
 		method, _, _ := strings.Cut(sends, " ")
 		w.body = fill(w.body, d.web)
@@ -204,7 +207,7 @@ func (d *Demo) rawHTTP(sends string, wants []response, within time.Duration) err
 	return nil
 }
 
-// ended waits for the end of a connection on which nothing more may come.
+// ended waits for the end of a connection on which nothing more may arrive.
 func ended(s Stream, in io.Reader) error {
 	_ = s.SetReadDeadline(time.Now().Add(patience))
 	rest, err := io.ReadAll(io.LimitReader(in, 1000))
@@ -217,7 +220,7 @@ func ended(s Stream, in io.Reader) error {
 	return nil
 }
 
-// httpRules are about HTTP as a carrier.
+// httpRules returns the rules about HTTP as a transport.
 func httpRules() []Rule {
 	var rules []Rule
 	add := func(source, id string, wants response, q request) { rules = append(rules, web(source, id, wants, q)) }
@@ -231,7 +234,7 @@ func httpRules() []Rule {
 	add(answers4+"empty body", "empty-body", answered(fault("null", -32700)), request{header: []string{"Content-Type: application/json", "Content-Length: 0"}})
 	add(answers4+"empty body", "empty-body-no-type", answered(fault("null", -32700)), request{header: []string{"Content-Length: 0"}})
 	add(answers4+"empty body", "no-body-no-length", answered(fault("null", -32700)), request{})
-	add(answers4+"empty body", "empty-chunked", answered(fault("null", -32700)), request{header: []string{"Content-Type: application/json", "Transfer-Encoding: chunked"}, body: "0\r\n\r\n"})
+	add(answers4+"empty body", "empty-chunked", answered(fault("null", -32700)).closed(), request{header: []string{"Content-Type: application/json", "Transfer-Encoding: chunked"}, body: "0\r\n\r\n"})
 	add(answers4+"not JSON", "blank-body", answered(fault("null", -32700)), request{body: " \r\n\t"})
 	add(answers4+"200 for every response", "error-is-200", answered(fault("2", -32601)), request{body: `{"jsonrpc":"2.0","id":2,"method":"x"}`})
 	add(answers4+"200 for every response", "panic-is-200", answered(fault("2", -32603)), request{body: `{"jsonrpc":"2.0","id":2,"method":"panic"}`})
@@ -302,7 +305,8 @@ func httpRules() []Rule {
 	}) {
 		w := is(406)
 		if name == "specific-zero" {
-			// The event stream is in */* and was not refused: streaming the answer is as right as refusing.
+			// The event stream matches */* and was not excluded: a streamed response is as valid as
+			// a rejection.
 			w.or = []int{200}
 		}
 		add(answers4+"wrong Accept", "accept/not/"+name, w, request{body: good, header: []string{"Accept: " + v}})
@@ -347,20 +351,20 @@ func httpRules() []Rule {
 		return request{header: []string{"Content-Type: application/json", "Transfer-Encoding: chunked"}, body: body}
 	}
 	rfc9112 := "RFC 9112, section "
-	add(rfc9112+"7.1", "chunked/one", served, chunked(chunk(good)+"0\r\n\r\n"))
-	add(rfc9112+"7.1", "chunked/two", served, chunked(chunk(good[:10])+chunk(good[10:])+"0\r\n\r\n"))
+	add(rfc9112+"7.1", "chunked/one", served.closed(), chunked(chunk(good)+"0\r\n\r\n"))
+	add(rfc9112+"7.1", "chunked/two", served.closed(), chunked(chunk(good[:10])+chunk(good[10:])+"0\r\n\r\n"))
 	var each strings.Builder
 	for i := range good {
 		each.WriteString(chunk(good[i : i+1]))
 	}
-	add(rfc9112+"7.1", "chunked/each-byte", served, chunked(each.String()+"0\r\n\r\n"))
-	add(rfc9112+"7.1", "chunked/leading-zeros", served, chunked(fmt.Sprintf("000%x\r\n%s\r\n000\r\n\r\n", n, good)))
-	add(rfc9112+"7.1", "chunked/upper-hex", served, chunked(fmt.Sprintf("%X\r\n%s\r\n0\r\n\r\n", n, good)))
-	add(rfc9112+"7.1.1", "chunked/extension", served, chunked(fmt.Sprintf("%x;a=b\r\n%s\r\n0\r\n\r\n", n, good)))
-	add(rfc9112+"7.1.1", "chunked/extension-quoted", served, chunked(fmt.Sprintf("%x;a=\"b;c\"\r\n%s\r\n0;x\r\n\r\n", n, good)))
-	add(rfc9112+"7.1.2", "chunked/trailer", served, chunked(chunk(good)+"0\r\nX-Trailer: 1\r\n\r\n"))
-	add(rfc9112+"7.1.2", "chunked/notification", empty, chunked(chunk(notification)+"0\r\n\r\n"))
-	add(rfc9112+"7", "chunked/name-upper", served, request{header: []string{"Content-Type: application/json", "Transfer-Encoding: CHUNKED"}, body: chunk(good) + "0\r\n\r\n"})
+	add(rfc9112+"7.1", "chunked/each-byte", served.closed(), chunked(each.String()+"0\r\n\r\n"))
+	add(rfc9112+"7.1", "chunked/leading-zeros", served.closed(), chunked(fmt.Sprintf("000%x\r\n%s\r\n000\r\n\r\n", n, good)))
+	add(rfc9112+"7.1", "chunked/upper-hex", served.closed(), chunked(fmt.Sprintf("%X\r\n%s\r\n0\r\n\r\n", n, good)))
+	add(rfc9112+"7.1.1", "chunked/extension", served.closed(), chunked(fmt.Sprintf("%x;a=b\r\n%s\r\n0\r\n\r\n", n, good)))
+	add(rfc9112+"7.1.1", "chunked/extension-quoted", served.closed(), chunked(fmt.Sprintf("%x;a=\"b;c\"\r\n%s\r\n0;x\r\n\r\n", n, good)))
+	add(rfc9112+"7.1.2", "chunked/trailer", served.closed(), chunked(chunk(good)+"0\r\nX-Trailer: 1\r\n\r\n"))
+	add(rfc9112+"7.1.2", "chunked/notification", empty.closed(), chunked(chunk(notification)+"0\r\n\r\n"))
+	add(rfc9112+"7", "chunked/name-upper", served.closed(), request{header: []string{"Content-Type: application/json", "Transfer-Encoding: CHUNKED"}, body: chunk(good) + "0\r\n\r\n"})
 	for name, body := range sorted(map[string]string{
 		"not-hex": "xyz\r\n" + good + "\r\n0\r\n\r\n", "negative": "-1\r\n" + good + "\r\n0\r\n\r\n", "prefix": fmt.Sprintf("0x%x\r\n%s\r\n0\r\n\r\n", n, good), "plus": fmt.Sprintf("+%x\r\n%s\r\n0\r\n\r\n", n, good), "no-newline-after": fmt.Sprintf("%x\r\n%sXX0\r\n\r\n", n, good), "too-short": fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n-3, good), "too-long": fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n+3, good), "overflow": "fffffffffffffffff\r\n" + good + "\r\n0\r\n\r\n", "empty-size": "\r\n" + good + "\r\n0\r\n\r\n", "space-size": "2 c\r\n" + good + "\r\n0\r\n\r\n", "long-line": strings.Repeat("0", 5000) + "2c\r\n" + good + "\r\n0\r\n\r\n",
 	}) {
@@ -427,7 +431,7 @@ func httpRules() []Rule {
 	return rules
 }
 
-// cutOffBody ends a body before its length.
+// cutOffBody closes a connection in the middle of a body.
 func cutOffBody(d *Demo, _ string) error {
 	wire, err := d.dialWeb(d.web)
 	if err != nil {
@@ -450,10 +454,11 @@ func cutOffBody(d *Demo, _ string) error {
 	return nil
 }
 
-// smuggle sends a request with another in its body, which must never run: a log event that nobody may find.
+// smuggle sends a request with another request in its body, which must never run: its log event
+// must not appear.
 func smuggle(id string, build func(inner string) request) Rule {
 	const event = `{"jsonrpc":"2.0","method":"log_event","params":["smuggled %s"]}`
-	return Rule{ID: "http/smuggling/" + id, Source: answers4 + "never a second message from the same body", Sends: build("…").text(), Wants: "what … stands for does not run", On: []string{HTTP},
+	return Rule{ID: "http/smuggling/" + id, Source: answers4 + "never a second message from the same body", Sends: build("…").text(), Wants: "the content of … does not run", On: []string{HTTP},
 		check: func(d *Demo, _ string) error {
 			wire, err := d.dialWeb(d.web)
 			if err != nil {
@@ -464,7 +469,7 @@ func smuggle(id string, build func(inner string) request) Rule {
 			if _, err := io.WriteString(wire.s, fill(build(inner).text(), d.web)); err != nil {
 				return err
 			}
-			_ = wire.s.CloseWrite() // all that comes back is read to its end
+			_ = wire.s.CloseWrite() // the response is read to its end
 			_ = wire.s.SetReadDeadline(time.Now().Add(patience))
 			if _, err := io.ReadAll(io.LimitReader(wire.in, 1<<20)); err != nil && !strings.Contains(err.Error(), "reset") {
 				return fmt.Errorf("the connection did not end: %w", err)

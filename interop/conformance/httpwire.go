@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fill writes the address into a request: {host} with the port, {port} alone.
+// fill inserts the address into a request: {host} with the port, {port} alone.
 func fill(request, address string) string {
 	port := address[strings.LastIndexByte(address, ':')+1:]
 	return strings.NewReplacer("{host}", address, "{port}", port).Replace(request)
@@ -43,7 +43,7 @@ type reply struct {
 	body []byte
 }
 
-// read reads the response to a request with method.
+// read reads the response to a request with the given method.
 func (w *webWire) read(method string, within time.Duration) (*reply, error) {
 	_ = w.s.SetReadDeadline(time.Now().Add(within))
 	r, err := http.ReadResponse(w.in, &http.Request{Method: method})
@@ -55,7 +55,7 @@ func (w *webWire) read(method string, within time.Duration) (*reply, error) {
 	return &reply{r, body}, err
 }
 
-// post sends a payload by HTTP and checks the answer.
+// post sends a payload over HTTP and checks the response.
 func (d *Demo) post(carrier string, text []byte, w want) error {
 	var r *reply
 	var err error
@@ -70,7 +70,7 @@ func (d *Demo) post(carrier string, text []byte, w want) error {
 	return w.checkReply(r)
 }
 
-// checkReply holds a response against what a payload must bring (bad input; RFC 9110).
+// checkReply checks the response to a payload (bad input; RFC 9110).
 func (w want) checkReply(r *reply) error {
 	switch {
 	case w.status != 0:
@@ -96,7 +96,7 @@ func (w want) checkReply(r *reply) error {
 	return w.check(bytes.TrimSuffix(r.body, []byte{'\n'}))
 }
 
-// post1To posts to another address than the usual one.
+// post1To posts to a given address instead of the usual one.
 func (d *Demo) post1To(address, text string) (*reply, error) {
 	wire, err := d.dialWeb(address)
 	if err != nil {
@@ -116,7 +116,8 @@ func (d *Demo) post1(text []byte) (*reply, error) {
 	}
 	request := fmt.Sprintf("POST /rpc HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", d.web, len(text))
 	_ = wire.s.SetWriteDeadline(time.Now().Add(patience))
-	_, sendErr := wire.s.Write(append([]byte(request), text...)) // a refusal may come before all is sent
+	// A rejection may arrive before everything is sent.
+	_, sendErr := wire.s.Write(append([]byte(request), text...))
 	r, err := wire.read(http.MethodPost, patience)
 	if err != nil {
 		wire.Close()
@@ -141,7 +142,7 @@ func (d *Demo) webWire() (*webWire, error) {
 	return d.dialWeb(d.web)
 }
 
-// http2 speaks HTTP/2 in cleartext, with prior knowledge.
+// http2 is a client for HTTP/2 in cleartext, with prior knowledge.
 var http2 = func() *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -168,7 +169,7 @@ func (d *Demo) request2(method, path string, header map[string]string, text []by
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Body.Close() }() // read whole
+	defer func() { _ = r.Body.Close() }() // read completely
 	if r.ProtoMajor != 2 {
 		return nil, errors.New("not HTTP/2: " + strconv.Itoa(r.ProtoMajor))
 	}

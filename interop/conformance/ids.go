@@ -2,7 +2,8 @@ package conformance
 
 import "strings"
 
-// idRules are about ids: of every kind, echoed byte for byte, in results, errors and batches.
+// idRules returns the rules about ids: of every kind, echoed byte for byte, in results, errors and
+// batches.
 func idRules() []payload {
 	const s4, s5 = jsonrpc2 + "4", jsonrpc2 + "5"
 	var rules []payload

@@ -14,7 +14,7 @@ type node struct {
 	kind  byte // { [ " t f n, or 0 for a number
 	raw   []byte
 	names []string
-	spelt [][]byte // the names as they came
+	spelt [][]byte // the names as received
 	kids  []*node
 }
 
@@ -28,16 +28,16 @@ func (n *node) member(name string) *node {
 	return nil
 }
 
-// text is what a string means, or "" for another value.
+// text returns the value of a string, or "" for another value.
 func (n *node) text() string {
 	var s string
 	if n.kind == '"' {
-		_ = json.Unmarshal(n.raw, &s) // valid already
+		_ = json.Unmarshal(n.raw, &s) // already validated
 	}
 	return s
 }
 
-// twice returns a member name that an object has more than once, or "".
+// twice returns a member name that occurs more than once in an object, or "".
 func (n *node) twice() string {
 	seen := make(map[string]bool)
 	for _, name := range n.names {
@@ -49,7 +49,7 @@ func (n *node) twice() string {
 	return ""
 }
 
-// read reads one JSON text, which must be UTF-8 without a byte order mark.
+// read parses one JSON text, which must be UTF-8 without a byte order mark.
 func read(text []byte) (*node, error) {
 	switch {
 	case !utf8.Valid(text):
@@ -64,7 +64,7 @@ func read(text []byte) (*node, error) {
 	return r.value(), nil
 }
 
-// A reader takes valid JSON apart.
+// A reader parses valid JSON.
 type reader struct {
 	text []byte
 	at   int
@@ -113,7 +113,7 @@ func (r *reader) items(n *node) {
 		if n.kind == '{' {
 			var name string
 			spelt := r.str()
-			_ = json.Unmarshal(spelt, &name) // valid already
+			_ = json.Unmarshal(spelt, &name) // already validated
 			n.names = append(n.names, name)
 			n.spelt = append(n.spelt, spelt)
 			r.space()

@@ -9,8 +9,9 @@ import (
 	"unicode/utf16"
 )
 
-// judge tells what must come back for any text, by the rules alone and in the plainest way: a second opinion beside the
-// server's parser, for texts that no table holds. An answer of the method itself is not known here and is "answered".
+// judge returns the expected response to any text, directly from the rules: an independent check of
+// the server's parser, for texts that are not in a table. The result of the method itself is not
+// known here and is "answered".
 func judge(text []byte) verdict {
 	n, err := read(text)
 	switch {
@@ -30,21 +31,21 @@ func judge(text []byte) verdict {
 	return v
 }
 
-// A verdict is a want in which only the id of a method's own answer is known.
+// A verdict is a want in which only the id of a method's own response is known.
 type verdict struct {
 	blank   bool
 	batch   bool
 	answers []answer
 }
 
-// anything is the message of an answer that only the method knows.
+// anything is the message of a response that only the method determines.
 const anything = "*"
 
 func judgeOne(n *node) []answer {
 	if n.kind != '{' {
 		return []answer{fault("null", -32600)}
 	}
-	known := make(map[string]*node) // and the unknown ones, which must not come twice either
+	known := make(map[string]*node) // unknown names too, which must not occur twice either
 	twice, idTwice, loneName := false, false, false
 	for i, name := range n.names {
 		loneName = loneName || isLone(n.spelt[i])
@@ -56,7 +57,7 @@ func judgeOne(n *node) []answer {
 	}
 	id, method, params := known["id"], known["method"], known["params"]
 	if method == nil && (known["result"] != nil || known["error"] != nil) {
-		return nil // a response: nobody waits for it
+		return nil // a response to no request
 	}
 	readable := id != nil && !idTwice && !isLone(id.raw) && (id.kind == '"' || id.kind == 0 || id.kind == 'n')
 	good := known["jsonrpc"] != nil && known["jsonrpc"].text() == "2.0" && !twice && !loneName && (id == nil || readable) &&
@@ -73,7 +74,7 @@ func judgeOne(n *node) []answer {
 	return []answer{{id: string(id.raw), message: anything}}
 }
 
-// isLone reports whether a JSON string has an escaped surrogate without its other half.
+// isLone reports whether a JSON string has an escaped surrogate without its counterpart.
 func isLone(raw []byte) bool {
 	if len(raw) == 0 || raw[0] != '"' {
 		return false
@@ -107,7 +108,7 @@ func isLone(raw []byte) bool {
 	return false
 }
 
-// checkLoosely is check, where the method's own answer may be anything.
+// checkLoosely is check for a response in which the method's own result may be anything.
 func (a answer) checkLoosely(message []byte) error {
 	n, err := read(message)
 	if err != nil {
@@ -128,7 +129,7 @@ func (a answer) checkLoosely(message []byte) error {
 	return nil
 }
 
-// check holds what came against the verdict.
+// check compares a received message with the verdict.
 func (v verdict) check(message []byte) error {
 	if !v.batch {
 		return v.answers[0].checkLoosely(message)

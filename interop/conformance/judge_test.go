@@ -15,7 +15,8 @@ var (
 	mutations = flag.Int("mutations", 20_000, "how many texts are tried on each carrier")
 )
 
-// Texts that no table holds: those of the tables, spoilt at random, and a second opinion about each.
+// TestMutations sends random mutations of the texts in the tables, and compares the responses with
+// those of judge.
 func TestMutations(t *testing.T) {
 	var seeds []string
 	for _, p := range [][]payload{grammarRules(), envelopeRules(), idRules(), paramsRules(), batchRules()} {
@@ -48,7 +49,7 @@ func TestMutations(t *testing.T) {
 			}
 			v := judge(text)
 			if carrier == WebSocket && !utf8.Valid(text) || v.blank {
-				continue // an end, or no answer on some carriers: the tables hold it
+				continue // closes some transports, or has no response: the tables cover it
 			}
 			if err := wire.Send(text); err != nil {
 				t.Fatalf("%s after %q: %v", carrier, text, err)
@@ -88,41 +89,43 @@ func containsAny(text string, words ...string) bool {
 	return false
 }
 
-// pieces are what a text is spoilt with.
+// pieces are inserted into texts.
 var pieces = []string{`{`, `}`, `[`, `]`, `,`, `:`, `"`, `\`, `\u0061`, `\uD800`, `\uDC00`, `null`, `true`, `0`, `-`, `1.0`, `e9`, ` `, "\t", "\x00", "\x1f", "é", "\xff", "\xed\xa0\x80", "\ufeff",
 	`"id":`, `"method":`, `"jsonrpc":"2.0",`, `"result":1,`, `"error":null,`, `"params":`, `"ID"`, `"x":1,`, `"\u0069d":2,`, `""`, `{}`, `[]`, `"2.0"`, `"update"`}
 
-// mutate spoils one text, or two together, a little.
+// mutate makes small changes to one text, or combines two.
 func mutate(random *rand.Rand, seeds []string) []byte {
 	text := []byte(seeds[random.IntN(len(seeds))])
 	for range 1 + random.IntN(3) {
 		at := random.IntN(len(text) + 1)
 		end := min(len(text), at+1+random.IntN(4))
 		switch random.IntN(7) {
-		case 0: // out with a few bytes
+		case 0: // remove a few bytes
 			text = append(text[:at:at], text[end:]...)
-		case 1: // in with a piece
+		case 1: // insert a piece
 			text = bytes.Join([][]byte{text[:at], text[at:]}, []byte(pieces[random.IntN(len(pieces))]))
-		case 2: // another byte
+		case 2: // change a byte
 			if at < len(text) {
 				text[at] = byte(random.IntN(256))
 			}
-		case 3: // a stretch twice
+		case 3: // duplicate a section
 			text = bytes.Join([][]byte{text[:end], text[at:]}, nil)
-		case 4: // two texts in an array
+		case 4: // put two texts in an array
 			text = bytes.Join([][]byte{[]byte("["), text, []byte(","), []byte(seeds[random.IntN(len(seeds))]), []byte("]")}, nil)
-		case 5: // a piece instead of a few bytes
+		case 5: // replace a few bytes with a piece
 			text = bytes.Join([][]byte{text[:at], text[end:]}, []byte(pieces[random.IntN(len(pieces))]))
-		case 6: // two bytes change places
+		case 6: // swap two bytes
 			if at+1 < len(text) {
 				text[at], text[at+1] = text[at+1], text[at]
 			}
 		}
 	}
-	return bytes.ReplaceAll(text, []byte("\n"), []byte(" ")) // a newline is an edge on lines
+	// a newline ends a message on line transports
+	return bytes.ReplaceAll(text, []byte("\n"), []byte(" "))
 }
 
-// The members that invent puts together: names in several spellings, values of each kind. What is there often comes often.
+// The members from which invent builds messages: names in several spellings, values of each kind.
+// Duplicates increase the frequency.
 var (
 	inventedNames = []string{`"jsonrpc"`, `"jsonrpc"`, `"jsonrpc"`, `"id"`, `"id"`, `"id"`, `"method"`, `"method"`, `"method"`, `"params"`, `"params"`, `"\u006dethod"`, `"i\u0064"`, `"result"`, `"error"`, `"x"`, `"ID"`, `"paramſ"`, `"id\u0000"`, `""`, `"\ud83d\ude00"`, `"a\ud800"`}
 	usual         = map[string][]string{
@@ -135,7 +138,7 @@ var (
 	blanks  = []string{``, ``, ``, ``, ` `, "\t", "\r", `  `}
 )
 
-// invent makes a message, or a batch of them, that is always JSON and seldom right.
+// invent returns a message, or a batch of messages, that is always JSON and rarely valid.
 func invent(random *rand.Rand) []byte {
 	pick := func(list []string) string { return list[random.IntN(len(list))] }
 	var b strings.Builder

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// lifeRules start programs of their own: the end of stdin, signals, tokens.
+// lifeRules returns the rules that start their own programs: the end of stdin, signals, tokens.
 func lifeRules() []Rule {
 	var rules []Rule
 	stdio := func(source, id, what, wants string, f func(c *childStream, w *streamWire) error) {
@@ -35,7 +35,7 @@ func lifeRules() []Rule {
 		}
 		return c.Close()
 	})
-	stdio(end, "stdin-ends-after-call", "a call, then the end of stdin", "the answer, exit 0", func(c *childStream, w *streamWire) error {
+	stdio(end, "stdin-ends-after-call", "a call, then the end of stdin", "the response, exit 0", func(c *childStream, w *streamWire) error {
 		if err := say(w, good); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func lifeRules() []Rule {
 		}
 		return c.Close()
 	})
-	stdio(end, "stdin-ends-while-sleeping", "sleep 700, then the end of stdin", "the answer, exit 0", func(c *childStream, w *streamWire) error {
+	stdio(end, "stdin-ends-while-sleeping", "sleep 700, then the end of stdin", "the response, exit 0", func(c *childStream, w *streamWire) error {
 		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[700]}`); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func lifeRules() []Rule {
 		}
 		return c.Close()
 	})
-	stdio(end, "stdin-ends-while-asking", "ask, then the end of stdin", "an answer, exit 0, soon", func(c *childStream, w *streamWire) error {
+	stdio(end, "stdin-ends-while-asking", "ask, then the end of stdin", "a response, exit 0, soon", func(c *childStream, w *streamWire) error {
 		return within(5*time.Second, func() error {
 			if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"ask","params":["x"]}`); err != nil {
 				return err
@@ -158,7 +158,7 @@ func lifeRules() []Rule {
 			return err
 		}
 		defer w.Close()
-		// The head of a stream comes at once, and shows that the call runs.
+		// The head of a stream arrives at once, and shows that the call runs.
 		if _, err := io.WriteString(w.s, fill(request{header: []string{"Accept: text/event-stream"}, body: sleep}.text(), d.web)); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func lifeRules() []Rule {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = r.Body.Close() }() // its end is read below, or there was an error
+		defer func() { _ = r.Body.Close() }() // its end is read below, or an error occurred
 		if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func lifeRules() []Rule {
 	rules = append(rules,
 		Rule{ID: "life/drain/too-long", Source: end, Sends: "SIGTERM while sleep 60000 runs", Wants: "-31004 after 15 s, exit 1", On: []string{TCP}, slow: true, check: tooLong},
 		Rule{ID: "life/second-signal", Source: end, Sends: "SIGTERM twice while sleep 60000 runs", Wants: "the end at once", On: []string{TCP}, check: secondSignal},
-		Rule{ID: "life/socket", Source: "Reach, hosts and origins", Sends: "a second demo on a live Unix socket; a new one after kill -9", Wants: "exit 4 and the first goes on; a stale socket is replaced", On: []string{Unix}, check: socketTaken})
+		Rule{ID: "life/socket", Source: "Reach, hosts and origins", Sends: "a second demo on a live Unix socket; a new one after kill -9", Wants: "exit 4, and the first continues; a stale socket is replaced", On: []string{Unix}, check: socketTaken})
 	for name, c := range sorted(map[string]struct {
 		exit int
 		args []string
@@ -215,7 +215,7 @@ func (d *Demo) drained(w Wire) error {
 	return expect(w, one(ok("1", `"tea"`)))
 }
 
-// untilRefused calls until the server says that it takes no more.
+// untilRefused calls until the server rejects further requests.
 func untilRefused(w Wire) error {
 	for start := time.Now(); time.Since(start) < patience; {
 		if err := say(w, `{"jsonrpc":"2.0","id":2,"method":"get_data"}`); err != nil {
@@ -256,7 +256,7 @@ func exits(d *Demo, code int, args ...string) error {
 	return nil
 }
 
-// sleeping is a demo of its own in which a long call runs.
+// sleeping runs f with a separate demo in which a long call runs.
 func sleeping(d *Demo, f func(d *Demo, w *streamWire) error) error {
 	dir, err := os.MkdirTemp("", "conformance-")
 	if err != nil {
@@ -306,7 +306,9 @@ func tooLong(d *Demo, _ string) error {
 
 func secondSignal(d *Demo, _ string) error {
 	return sleeping(d, func(d *Demo, _ *streamWire) error {
-		for { // two signals at once may be one; the first is noticed when nobody is let in any more
+		// Two signals at once may be merged; the first has taken effect when no connections are
+		// accepted.
+		for {
 			w, err := d.dial(TCP)
 			if err != nil {
 				break
@@ -318,7 +320,7 @@ func secondSignal(d *Demo, _ string) error {
 		}
 		return within(10*time.Second, func() error { // without the second signal it would take 15
 			<-d.ended
-			_ = d.process.Wait() // however it ends
+			_ = d.process.Wait() // any exit status
 			return nil
 		})
 	})
@@ -353,10 +355,10 @@ func socketTaken(d *Demo, _ string) error {
 	return errors.Join(next.exchange(Unix, []byte(good), one(ok("1", data))), next.Stop())
 }
 
-// token is long enough to be one.
+// token has at least the minimum length of a token.
 const token = "0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// tokenRules are about a demo with --token-file.
+// tokenRules returns the rules about a demo with --token-file.
 func tokenRules() []Rule {
 	const source = answers4 + "no credentials or bad token"
 	withToken := func(id, on, sends, wants string, f func(d *Demo) error) Rule {
@@ -445,7 +447,7 @@ func tokenRules() []Rule {
 			return errors.Join(expect(w, refused), expect(w, one(ok("2", "true"))), expect(w, one(ok("1", data))))
 		}))
 	}
-	rules = append(rules, withToken("unix", Unix, "a call on the Unix socket without a token", "the result: its file is the door", func(d *Demo) error {
+	rules = append(rules, withToken("unix", Unix, "a call on the Unix socket without a token", "the result: the permissions of its file decide", func(d *Demo) error {
 		info, err := os.Stat(d.unix)
 		if err != nil {
 			return err

@@ -2,7 +2,7 @@ package conformance
 
 import "strings"
 
-// paramsRules are about params and what a method makes of them.
+// paramsRules returns the rules about params and their use by methods.
 func paramsRules() []payload {
 	const s42 = jsonrpc2 + "4.2"
 	var rules []payload
@@ -36,7 +36,8 @@ func paramsRules() []payload {
 	good(rfc8259+"6", "point-zero", "subtract", `[42.0,23]`, "19")
 	good(rfc8259+"6", "negatives", "subtract", `[-42,-23]`, "-19")
 
-	const integer = "JSON Schema 2020-12, Validation, section 6.1.1" // what rpc.discover calls an integer
+	// The type of an integer in rpc.discover.
+	const integer = "JSON Schema 2020-12, Validation, section 6.1.1"
 	good(integer, "integer/point-zero", "sleep", `[5.0]`, "5")
 	good(integer, "integer/named", "sleep", `{"ms":5.00}`, "5")
 	good(integer, "integer/exponent", "sleep", `[1e1]`, "10")
@@ -101,7 +102,8 @@ func paramsRules() []payload {
 	return rules
 }
 
-// methodRules are about what the demo's methods answer: errors as they were asked for, states, the description.
+// methodRules returns the rules about the results of the demo's methods: requested errors, states,
+// the description.
 func methodRules() []payload {
 	const s51 = jsonrpc2 + "5.1"
 	var rules []payload

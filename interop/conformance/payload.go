@@ -10,24 +10,24 @@ import (
 	"unicode/utf8"
 )
 
-// A payload is a rule about one JSON text, whatever carries it.
+// A payload is a rule about one JSON text, on any transport.
 type payload struct {
 	id, source string
 	sends      string
 	wants      want
 
-	lines     *want    // what carriers by lines want instead, where a newline makes the difference
-	websocket *want    // and a WebSocket
-	http      *want    // and HTTP
-	not       []string // carriers that cannot carry it
+	lines     *want    // expected on line transports instead, if a newline makes a difference
+	websocket *want    // expected on a WebSocket instead
+	http      *want    // expected on HTTP instead
+	not       []string // transports that cannot transmit it
 }
 
-// A want is what must come back for one payload.
+// A want is the expected response to one payload.
 type want struct {
 	answers []answer
-	batch   bool // the answers stand in an array
-	each    bool // each answer is a message of its own
-	status  int  // of HTTP, when it is not 200 or 204
+	batch   bool // the responses are in an array
+	each    bool // each response is a separate message
+	status  int  // of HTTP, if not 200 or 204
 	close   int  // of a WebSocket: the code of the close frame
 }
 
@@ -62,7 +62,7 @@ func (w want) String() string {
 	return b.String()
 }
 
-// check holds one message that came against w.
+// check compares one received message with w.
 func (w want) check(message []byte) error {
 	n, err := read(message)
 	if err != nil {
@@ -88,7 +88,7 @@ func (w want) check(message []byte) error {
 	return nil
 }
 
-// payloadRules makes rules for all carriers.
+// payloadRules returns rules for all transports.
 func payloadRules(payloads []payload) []Rule {
 	var rules []Rule
 	for _, p := range payloads {
@@ -110,7 +110,8 @@ func payloadRules(payloads []payload) []Rule {
 	return rules
 }
 
-// fitsLine reports whether a text means the same once its newlines are blanks: whether none stands in a string.
+// fitsLine reports whether a text keeps its meaning if its newlines are replaced by blanks: whether
+// no string contains one.
 func fitsLine(text string) bool {
 	quoted := false
 	for i := 0; i < len(text); i++ {
@@ -126,7 +127,7 @@ func fitsLine(text string) bool {
 	return true
 }
 
-// of is what carrier must bring back.
+// of returns what the payload must result in on a transport.
 func (p *payload) of(carrier string) want {
 	switch {
 	case p.websocket != nil && carrier == WebSocket:
@@ -146,7 +147,7 @@ func (p *payload) of(carrier string) want {
 	return p.wants
 }
 
-// exchange sends one payload, checks what comes back, and that nothing else does.
+// exchange sends one payload, checks the response, and that nothing else arrives.
 func (d *Demo) exchange(carrier string, text []byte, w want) error {
 	if carrier == HTTP || carrier == H2C {
 		return d.post(carrier, text, w)
@@ -203,7 +204,7 @@ func expect(wire Wire, w want) error {
 	return w.check(message)
 }
 
-// probe shows that the conversation goes on, and that nothing else was on its way.
+// probe checks that the conversation continues, and that no other message was in transit.
 func (d *Demo) probe(wire Wire) error {
 	id := strconv.Quote(fmt.Sprintf("probe %d", d.probes.Add(1)))
 	if err := wire.Send([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"get_data"}`)); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// reachRules are about who may call over HTTP, and what there is beside the endpoint.
+// reachRules returns the rules about access over HTTP, and about paths other than the endpoint.
 func reachRules() []Rule {
 	var rules []Rule
 	add := func(source, id string, wants response, q request) { rules = append(rules, web(source, id, wants, q)) }
@@ -18,7 +18,8 @@ func reachRules() []Rule {
 	for _, v := range []string{"127.0.0.1:{port}", "localhost:{port}", "[::1]:{port}", "LOCALHOST:{port}", "LocalHost:{port}", "[0:0:0:0:0:0:0:1]:{port}"} {
 		w := served
 		if strings.HasPrefix(v, "[0:") {
-			w = response{status: 403, or: []int{200}} // the same address in other words: either is safe
+			// the same address in another notation: either is safe
+			w = response{status: 403, or: []int{200}}
 		}
 		add("Reach, hosts and origins", "host/good/"+v, w, request{body: good, header: []string{"Host: " + v}})
 	}
@@ -47,7 +48,8 @@ func reachRules() []Rule {
 		add("Reach, hosts and origins", "host/every-route/"+id, is(403), q)
 	}
 
-	// The target in absolute form names the host, whatever the header says (RFC 9112, section 3.2.2).
+	// The target in absolute form determines the host, whatever the header contains (RFC 9112,
+	// section 3.2.2).
 	add("RFC 9112, section 3.2.2", "absolute/good", served, request{line: "POST http://{host}/rpc HTTP/1.1", body: good})
 	add("RFC 9112, section 3.2.2", "absolute/localhost", served, request{line: "POST http://localhost:{port}/rpc HTTP/1.1", body: good})
 	add("RFC 9112, section 3.2.2", "absolute/scheme-upper", served, request{line: "POST HTTP://{host}/rpc HTTP/1.1", body: good})
@@ -114,7 +116,7 @@ func reachRules() []Rule {
 	add(decisions+"1.0 only where switched on", "path/query-is-no-switch", answered(fault("1", -32600)), request{line: "POST /rpc?jsonrpc=1.0 HTTP/1.1", body: `{"method":"get_data","params":[],"id":1}`})
 	add(rfc9110+"4.2.3", "path/escaped", served, request{line: "POST /%72pc HTTP/1.1", body: good})
 
-	// What a request may say besides.
+	// Other headers of a request.
 	for name, h := range sorted(map[string]string{"authorization": "Authorization: Bearer x", "cookie": "Cookie: a=b", "range": "Range: bytes=0-1", "unknown": "X-Unknown: 1", "te": "TE: trailers", "pragma": "Pragma: no-cache", "forwarded": "X-Forwarded-Host: evil.example", "forwarded-for": "X-Forwarded-For: 10.0.0.1", "override": "X-HTTP-Method-Override: DELETE", "upgrade-h2c": "Upgrade: h2c", "upgrade-tls": "Upgrade: TLS/1.0", "upgrade-unknown": "Upgrade: foo/2", "via": "Via: 1.1 proxy", "warning": "Warning: 199 - x", "user-agent": "User-Agent: ()", "empty-value": "X-Empty:", "utf8": "X-Utf: é", "max-forwards": "Max-Forwards: 0", "if-match": "If-Match: \"x\"", "traceparent": "Traceparent: 00-x"}) {
 		w := served
 		if name == "if-match" {
@@ -140,7 +142,7 @@ func many(h string, n int) []string {
 	return all
 }
 
-// connectionRules are about the connection below HTTP.
+// connectionRules returns the rules about the connection below HTTP.
 func connectionRules() []Rule {
 	var rules []Rule
 	rfc9112 := "RFC 9112, section "
@@ -155,7 +157,7 @@ func connectionRules() []Rule {
 	bytes(rfc9112+"9.6", "keep/close-upper", post("", "Connection: Close"), response{status: 200, after: "closed"})
 	bytes(rfc9112+"9.6", "keep/close-in-list", post("", "Connection: foo, close"), response{status: 200, after: "closed"})
 	bytes(rfc9112+"9.3", "keep/1.0", post("POST /rpc HTTP/1.0"), response{status: 200, answer: served.answer, header: map[string]string{"Transfer-Encoding": ""}, after: "closed"})
-	bytes(rfc9112+"9.3", "keep/1.0-keep-alive", post("POST /rpc HTTP/1.0", "Connection: keep-alive"), response{status: 200, answer: served.answer, header: map[string]string{"Connection": "keep-alive"}, after: "kept"})
+	bytes(rfc9112+"9.3", "keep/1.0-keep-alive", post("POST /rpc HTTP/1.0", "Connection: keep-alive"), response{status: 200, answer: served.answer, header: map[string]string{"Connection": "close"}, after: "closed"})
 	for _, v := range []string{"HTTP/3.0", "HTTP/9.9", "HTTP/0.9"} {
 		bytes(rfc9110+"15.6.6", "version/"+v[5:], post("POST /rpc "+v), response{status: 505, or: []int{400}, after: "closed"})
 	}
@@ -176,10 +178,10 @@ func connectionRules() []Rule {
 	bytes(rfc9112+"9.3.2", "pipeline/error-first", request{body: `{`}.text()+post(""), answered(fault("null", -32700)), served)
 	bytes(rfc9112+"9.3.2", "pipeline/get-first", "GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n"+post(""), is(200), served)
 	bytes(rfc9112+"9.3.2", "pipeline/refused-first", "DELETE /rpc HTTP/1.1\r\nHost: {host}\r\n\r\n"+post(""), is(405), served)
-	bytes(rfc9112+"9.3.2", "pipeline/after-chunked", request{header: []string{"Content-Type: application/json", "Transfer-Encoding: chunked"}, body: fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(good), good)}.text()+post(""), served, served)
-	rules = append(rules, Rule{ID: "http/pipeline/hundred", Source: rfc9112 + "9.3.2", Sends: "100 requests at once", Wants: "100 answers in order", On: []string{HTTP}, check: pipelineHundred},
+	bytes(rfc9112+"11.2", "pipeline/after-chunked", request{header: []string{"Content-Type: application/json", "Transfer-Encoding: chunked"}, body: fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(good), good)}.text()+post(""), served.closed())
+	rules = append(rules, Rule{ID: "http/pipeline/hundred", Source: rfc9112 + "9.3.2", Sends: "100 requests at once", Wants: "100 responses in order", On: []string{HTTP}, check: pipelineHundred},
 		Rule{ID: "http/split/bytes", Source: rfc9112 + "2", Sends: "a request byte by byte", Wants: served.String(), On: []string{HTTP}, check: byteByByte},
-		Rule{ID: "http/keep/hundred", Source: rfc9112 + "9.3", Sends: "100 requests, one after the other", Wants: "100 answers on one connection", On: []string{HTTP}, check: keepHundred})
+		Rule{ID: "http/keep/hundred", Source: rfc9112 + "9.3", Sends: "100 requests, one after the other", Wants: "100 responses on one connection", On: []string{HTTP}, check: keepHundred})
 
 	// HTTP/2 in cleartext.
 	for _, c := range []struct {
@@ -293,7 +295,7 @@ func byteByByte(d *Demo, _ string) error {
 	return served.check(r)
 }
 
-// slowHTTP are the timers of HTTP, which take seconds.
+// slowHTTP returns the rules about HTTP timeouts, which take seconds.
 func slowHTTP() []Rule {
 	stuck := func(id, source, sends string, within time.Duration, statuses ...int) Rule {
 		return Rule{ID: "http/time/" + id, Source: source, Sends: sends, Wants: fmt.Sprintf("%v within %v, closed", statuses, within), On: []string{HTTP}, slow: true, check: func(d *Demo, _ string) error {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// A Rule is one thing that a source asks of `parley demo`.
+// A Rule is one requirement of a source for `parley demo`.
 type Rule struct {
 	ID     string // unique, as in "grammar/number/leading-zero"
 	Source string // document and section
-	Sends  string // what goes over the wire, for people
-	Wants  string // what must come back, for people
+	Sends  string // description of what is sent
+	Wants  string // description of the expected response
 	On     []string
 	check  func(d *Demo, carrier string) error
-	slow   bool // waits for a timer of the server for seconds
+	slow   bool // waits seconds for a timer of the server
 }
 
-// Carriers are the ways to reach the demo, in the order of the tables.
+// The transports of the demo, in the order of the tables.
 const (
 	HTTP      = "http"
 	H2C       = "h2c"
@@ -30,16 +30,18 @@ const (
 	TCPHeader = "tcp-header"
 )
 
-// Carriers lists all of them.
+// Carriers lists all transports.
 var Carriers = []string{HTTP, H2C, WebSocket, TCP, Unix, Stdio, Header, TCPHeader}
 
 var (
-	duplex  = []string{WebSocket, TCP, Unix, Stdio, Header, TCPHeader} // both sides speak at any time
-	lines   = []string{TCP, Unix, Stdio}                               // a newline ends a message
-	headers = []string{Header, TCPHeader}                              // Content-Length stands before a message
+	// both sides send at any time
+	duplex = []string{WebSocket, TCP, Unix, Stdio, Header, TCPHeader}
+	lines  = []string{TCP, Unix, Stdio} // a newline ends a message
+	// Content-Length precedes a message
+	headers = []string{Header, TCPHeader}
 )
 
-// Rules returns all rules, in the order of their sources. It panics when two have one id.
+// Rules returns all rules, in the order of their sources. It panics if two have the same id.
 func Rules() []Rule {
 	var all []Rule
 	for _, chapter := range [][]Rule{
@@ -55,32 +57,32 @@ func Rules() []Rule {
 			panic("conformance: two rules are called " + r.ID)
 		}
 		if len(r.On) == 0 || r.check == nil || r.Source == "" {
-			panic("conformance: no carrier or no source: " + r.ID)
+			panic("conformance: no transport or no source: " + r.ID)
 		}
 		seen[r.ID] = true
 	}
 	return all
 }
 
-// Document is the source without its section: what counts are grouped by.
+// Document returns the source without its section, by which the counts are grouped.
 func (r Rule) Document() string {
 	document, _, _ := strings.Cut(r.Source, ",")
 	return document
 }
 
-// An answer is a response that must come.
+// An answer is an expected response.
 type answer struct {
 	id      string // the exact text
 	result  string // the exact text; "" for an error, "*" for any
 	code    string
 	message string // "" for any
 	data    string // "" for none, "*" for any, else the exact text; ignored with pointer
-	pointer string // "" or what data.pointer must be; "-" for an empty one
+	pointer string // expected data.pointer, "" for none; "-" for an empty one
 }
 
 func ok(id, result string) answer { return answer{id: id, result: result} }
 
-// fault is one of the errors that the specification names, as it names them.
+// fault returns one of the errors that the specification defines, with its message.
 func fault(id string, code int) answer {
 	a := answer{id: id, code: strconv.Itoa(code)}
 	switch code {
@@ -118,7 +120,7 @@ func (a answer) String() string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":%s,"message":%q%s},"id":%s}`, a.code, a.message, data, a.id)
 }
 
-// check holds a response against the answer that must come.
+// check compares a response with the expected one.
 func (a answer) check(n *node) error {
 	if err := wellFormed(n); err != nil {
 		return err
@@ -159,13 +161,14 @@ func (a answer) check(n *node) error {
 	return nil
 }
 
-// wellFormed holds a response against section 5 of JSON-RPC 2.0: no member too many, none too few.
+// wellFormed checks a response against section 5 of JSON-RPC 2.0: all required members and no
+// others.
 func wellFormed(n *node) error {
 	if n.kind != '{' {
 		return fmt.Errorf("not an object: %s", short(n.raw))
 	}
 	if n.twice() != "" {
-		return fmt.Errorf("a member comes twice: %s", short(n.raw))
+		return fmt.Errorf("duplicate member: %s", short(n.raw))
 	}
 	for _, name := range n.names {
 		if !slices.Contains([]string{"jsonrpc", "id", "result", "error"}, name) {
@@ -189,7 +192,7 @@ func wellFormed(n *node) error {
 		return fmt.Errorf("an error needs code and message: %s", short(n.raw))
 	}
 	if fault.twice() != "" {
-		return fmt.Errorf("a member comes twice: %s", short(fault.raw))
+		return fmt.Errorf("duplicate member: %s", short(fault.raw))
 	}
 	for _, name := range fault.names {
 		if !slices.Contains([]string{"code", "message", "data"}, name) {
@@ -205,7 +208,7 @@ func wellFormed(n *node) error {
 	return nil
 }
 
-// short cuts a text for an error message or a table.
+// short shortens a text for an error message or a table.
 func short(text []byte) string { return shorten(text, 300) }
 
 func shorten(text []byte, most int) string {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A suite that lost its rules would pass.
+// TestEachCarrierHasItsRules checks the number of rules, because a suite without rules would pass.
 func TestEachCarrierHasItsRules(t *testing.T) {
 	counts := make(map[string]int)
 	for _, r := range Rules() {
@@ -21,7 +21,7 @@ func TestEachCarrierHasItsRules(t *testing.T) {
 	}
 }
 
-// The reader of answers is what all rules trust.
+// TestRead tests the parser of responses, on which all rules depend.
 func TestRead(t *testing.T) {
 	n, err := read([]byte(" {\"a\" : [1.0, \"\\u0062\" , {}] , \"b\":null}\n"))
 	if err != nil {
@@ -43,7 +43,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What an answer must not be.
+// TestAnswerCheck checks that invalid responses are detected.
 func TestAnswerCheck(t *testing.T) {
 	pointer := fault("1", -32602)
 	pointer.pointer = "/a"

@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// A scene is what happens on a connection of bytes: what is sent, and what comes.
+// A scene is a sequence on a byte stream: what is sent, and what must be received.
 type scene struct {
 	sends string
-	gets  []want // messages, in any order when they are answers to requests that ran at once
-	end   string // "open": the conversation goes on; "closed": the server ends it; "half": we end our side, and so does it
+	gets  []want // messages, in any order if they are responses to concurrent requests
+	// "open": the conversation continues; "closed": the server closes it; "half": we close our
+	// side, and then so does the server
+	end string
 }
 
-// streamRule plays a scene on carriers of bytes.
+// streamRule returns a rule that runs a scene on byte stream transports.
 func streamRule(source, id string, on []string, s scene) Rule {
 	wants := make([]string, 0, len(s.gets)+1)
 	for i, w := range s.gets {
@@ -25,7 +27,7 @@ func streamRule(source, id string, on []string, s scene) Rule {
 		}
 		wants = append(wants, w.String())
 	}
-	wants = append(wants, map[string]string{"open": "the conversation goes on", "closed": "closed", "half": "after our half-close: the end"}[s.end])
+	wants = append(wants, map[string]string{"open": "the conversation continues", "closed": "closed", "half": "after our half-close: the end"}[s.end])
 	return Rule{ID: id, Source: source, Sends: s.sends, Wants: strings.Join(wants, "; "), On: on, check: func(d *Demo, carrier string) error {
 		stream, err := d.stream(carrier)
 		if err != nil {
@@ -39,7 +41,7 @@ func streamRule(source, id string, on []string, s scene) Rule {
 
 func (d *Demo) play(wire *streamWire, s scene) error {
 	sent := make(chan error, 1)
-	go func() { // the server may answer, and close, before it has taken all
+	go func() { // the server may respond, and close, before it has read everything
 		_ = wire.s.SetWriteDeadline(time.Now().Add(patience))
 		_, err := io.WriteString(wire.s, s.sends)
 		if err == nil && s.end == "half" {
@@ -64,7 +66,7 @@ func (d *Demo) play(wire *streamWire, s scene) error {
 	return ended(wire.s, wire.in)
 }
 
-// lineRules are about newlines.
+// lineRules returns the rules about newlines.
 func lineRules() []Rule {
 	var rules []Rule
 	const crlf, end = decisions + "lines", answers4 + "frame cut off by end of stream"
@@ -133,7 +135,7 @@ func lineRules() []Rule {
 	half(long, "too-long-to-the-end", big, invalid)
 	half(long, "too-long-without-newline", good+"\n"+strings.Repeat("x", 6<<20), yes, invalid)
 
-	// An HTTP request is not answered: its sender may be a web page.
+	// An HTTP request gets no response: its sender may be a web page.
 	sockets := []string{TCP, Unix}
 	for name, text := range sorted(map[string]string{
 		"post": request{body: good + "\n" + good + "\n"}.text(), "post-1.0": "POST / HTTP/1.0\r\n\r\n" + good + "\n", "get": "GET / HTTP/1.1\r\nHost: {host}\r\n\r\n", "options": "OPTIONS * HTTP/1.1\r\n\r\n", "connect": "CONNECT a:1 HTTP/1.1\r\n\r\n", "put": "PUT /x HTTP/1.1\r\n\r\n" + good + "\n", "head": "HEAD / HTTP/1.1\r\n\r\n", "lf-only": "POST / HTTP/1.1\n\n" + good + "\n", "http2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "custom-method": "FOO /x HTTP/1.1\r\n\r\n" + good + "\n", "absolute": "POST http://127.0.0.1:1/ HTTP/1.1\r\n\r\n" + good + "\n", "long-target": "POST /" + strings.Repeat("a", 5000) + " HTTP/1.1\r\n\r\n" + good + "\n", "spaces-in-target": "POST /a b HTTP/1.1\r\n\r\n" + good + "\n", "blank-first": "\r\n\r\nPOST / HTTP/1.1\r\n\r\n" + good + "\n", "target-past-limit": "POST /" + strings.Repeat("a", 5<<20) + " HTTP/1.1\r\n\r\n" + good + "\n",
@@ -141,7 +143,7 @@ func lineRules() []Rule {
 		rules = append(rules, streamRule(answers4+"HTTP request line on a stream", "lines/http/"+name, sockets, scene{text, nil, "closed"}))
 	}
 	rules = append(rules,
-		Rule{ID: "lines/half-close/asking", Source: decisions + "on half-close running calls finish", Sends: "ask, then our side ends", Wants: "-32603, since no answer can come, then the end", On: lines, check: func(d *Demo, carrier string) error {
+		Rule{ID: "lines/half-close/asking", Source: decisions + "on half-close running calls finish", Sends: "ask, then our side ends", Wants: "-32603, since no response can arrive, then the end", On: lines, check: func(d *Demo, carrier string) error {
 			s, err := d.stream(carrier)
 			if err != nil {
 				return err
@@ -211,7 +213,7 @@ func nothingRuns(d *Demo, _ string) error {
 	return nil
 }
 
-// headerRules are about Content-Length framing.
+// headerRules returns the rules about Content-Length framing.
 func headerRules() []Rule {
 	const lsp = "LSP 3.17, Base Protocol"
 	var rules []Rule

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A streamWire carries messages over bytes, by lines or behind headers.
+// A streamWire sends and receives messages over a byte stream, as lines or with headers.
 type streamWire struct {
 	s      Stream
 	in     *bufio.Reader
@@ -54,7 +54,7 @@ func (w *streamWire) recv(within time.Duration) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte{'\n'}), nil
 }
 
-// recvHeader takes what the Language Server Protocol lets a server send, and is strict about it.
+// recvHeader accepts exactly what the Language Server Protocol allows a server to send.
 func (w *streamWire) recvHeader() ([]byte, error) {
 	length := -1
 	for first := true; ; first = false {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// timeRules are about who waits for whom, and for how long.
+// timeRules returns the rules about waiting and timeouts.
 func timeRules() []Rule {
 	const cancelling = "Decisions, cancellation"
 	cancelled := answer{id: "1", code: "-32800", data: "*"}
@@ -47,7 +47,7 @@ func timeRules() []Rule {
 	cancels("fraction", "1.0", `{"id":1.0}`, named("1.0"))
 	cancels("spaces", "1", `{ "id" : 1 }`, cancelled)
 	cancels("unknown-member", "1", `{"id":1,"reason":"bored"}`, cancelled)
-	// Ids are compared by kind and bytes: these name another call.
+	// Ids are compared by kind and bytes: these identify other calls.
 	misses := func(id, target, params string) {
 		texts := []string{`{"jsonrpc":"2.0","id":` + target + `,"method":"sleep","params":[150]}`, cancel(params)}
 		add(decisions+"ids are compared by kind and bytes", "cancel/not/"+id, "the call ends by itself", script(soon, []want{one(ok(target, "150"))}, texts...), texts...)
@@ -63,9 +63,9 @@ func timeRules() []Rule {
 	misses("case", "1", `{"ID":1}`)
 	misses("no-params", "1", `{"x":1}`)
 	add(cancelling, "cancel/nobody", "nothing", script(soon, nil, cancel(`{"id":77}`)), cancel(`{"id":77}`))
-	add(cancelling, "cancel/done-already", "one answer", script(soon, []want{one(ok("1", data))}, good, cancel(`{"id":1}`)), good, cancel(`{"id":1}`))
-	add(cancelling, "cancel/before", "one answer", script(soon, []want{one(ok("1", "20"))}, cancel(`{"id":1}`), `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[20]}`), cancel(`{"id":1}`), "sleep 20")
-	add(cancelling, "cancel/twice", "one answer", script(soon, []want{one(cancelled)}, sleep, cancel(`{"id":1}`), cancel(`{"id":1}`)), sleep, cancel(`{"id":1}`), cancel(`{"id":1}`))
+	add(cancelling, "cancel/done-already", "one response", script(soon, []want{one(ok("1", data))}, good, cancel(`{"id":1}`)), good, cancel(`{"id":1}`))
+	add(cancelling, "cancel/before", "one response", script(soon, []want{one(ok("1", "20"))}, cancel(`{"id":1}`), `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[20]}`), cancel(`{"id":1}`), "sleep 20")
+	add(cancelling, "cancel/twice", "one response", script(soon, []want{one(cancelled)}, sleep, cancel(`{"id":1}`), cancel(`{"id":1}`)), sleep, cancel(`{"id":1}`), cancel(`{"id":1}`))
 	add(cancelling, "cancel/countdown", "the error", func(d *Demo, w Wire) error {
 		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"countdown","params":[2,5000]}`); err != nil {
 			return err
@@ -103,7 +103,7 @@ func timeRules() []Rule {
 	add(cancelling, "cancel/from-batch", "the error", script(soon, []want{one(cancelled)}, sleep, "["+cancel(`{"id":1}`)+"]"), sleep, "["+cancel(`{"id":1}`)+"]")
 	add(cancelling, "cancel/same-batch", "the batch with the error in it", script(soon, []want{array(cancelled)}, "["+sleep+","+cancel(`{"id":1}`)+"]"), "["+sleep+","+cancel(`{"id":1}`)+"]")
 	add(cancelling, "cancel/all-with-the-id", "two errors", script(soon, []want{one(cancelled), one(cancelled)}, sleep, sleep, cancel(`{"id":1}`)), sleep, sleep, cancel(`{"id":1}`))
-	add(jsonrpc2+"5.1", "cancel/is-no-call", "no result but an answer", func(d *Demo, w Wire) error {
+	add(jsonrpc2+"5.1", "cancel/is-no-call", "a well-formed response", func(d *Demo, w Wire) error {
 		if err := say(w, `{"jsonrpc":"2.0","id":9,"method":"$/cancelRequest","params":{"id":1}}`); err != nil {
 			return err
 		}
@@ -113,10 +113,10 @@ func timeRules() []Rule {
 		}
 		return errors.Join(wellFormed(n), d.probe(w))
 	}, "$/cancelRequest with an id")
-	add(cancelling, "cancel/another-connection", "the call goes on", nil, "sleep on one connection, cancel on another")
+	add(cancelling, "cancel/another-connection", "the call continues", nil, "sleep on one connection, cancel on another")
 	rules[len(rules)-1].check = func(d *Demo, carrier string) error {
 		if carrier == Stdio || carrier == Header {
-			return nil // there is one connection only
+			return nil // only one connection exists
 		}
 		a, err := d.dial(carrier)
 		if err != nil {
@@ -246,7 +246,7 @@ func timeRules() []Rule {
 		}},
 		Rule{ID: "time/partial-header", Source: "Times, timers", Sends: "half a header", Wants: "closed after 30 s", On: []string{TCPHeader}, slow: true, check: partial("Content-Le")},
 		Rule{ID: "time/partial-body", Source: "Times, timers", Sends: "half a body", Wants: "closed after 30 s", On: []string{TCPHeader}, slow: true, check: partial("Content-Length: 44\r\n\r\n{")},
-		Rule{ID: "time/http-not-cancelled", Source: cancelling, Sends: "$/cancelRequest by POST", Wants: "204, and a call of somebody else goes on", On: []string{HTTP}, check: func(d *Demo, _ string) error {
+		Rule{ID: "time/http-not-cancelled", Source: cancelling, Sends: "$/cancelRequest by POST", Wants: "204, and a call of another client continues", On: []string{HTTP}, check: func(d *Demo, _ string) error {
 			result := make(chan error, 1)
 			go func() {
 				result <- d.post(HTTP, []byte(`{"jsonrpc":"2.0","id":1,"method":"sleep","params":[400]}`), one(ok("1", "400")))

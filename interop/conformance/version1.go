@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// version1Rules are about addresses with ?jsonrpc=1.0.
+// version1Rules returns the rules about addresses with ?jsonrpc=1.0.
 func version1Rules() []Rule {
 	const spec = "JSON-RPC 1.0, section "
 	const decided = decisions + "1.0 only where switched on"
@@ -55,7 +55,7 @@ func version1Rules() []Rule {
 	return rules
 }
 
-// exchange1 sends one payload to the 1.0 address of a carrier.
+// exchange1 sends one payload to the 1.0 address of a transport.
 func (d *Demo) exchange1(carrier, sends, wants string) error {
 	if carrier == HTTP {
 		r, err := d.post1To(d.web1, sends)
@@ -115,7 +115,7 @@ func (d *Demo) dial1(carrier string) (Wire, error) {
 	return newStreamWire(s, false), nil
 }
 
-// check1 compares texts; "…" stands for the rest of an object.
+// check1 compares texts; "…" matches the rest of an object.
 func check1(message []byte, wants string) error {
 	n, err := read(message)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 const rfc6455 = "RFC 6455, section "
 
-// handshakeRules are about the opening handshake.
+// handshakeRules returns the rules about the opening handshake.
 func handshakeRules() []Rule {
 	var rules []Rule
 	add := func(section, id string, wants response, q request) {
@@ -92,7 +92,7 @@ func handshakeRules() []Rule {
 	return rules
 }
 
-// A step is one thing that happens on a WebSocket.
+// A step is one action or expectation on a WebSocket.
 type step struct {
 	what string
 	do   func(w *socketWire) error
@@ -138,7 +138,7 @@ func gets(a answer) step {
 	return step{a.String(), func(w *socketWire) error { return expect(w, one(a)) }}
 }
 
-// getsPong wants a pong as the very next frame.
+// getsPong expects a pong as the very next frame.
 func getsPong(payload string) step {
 	return step{"pong " + shorten([]byte(payload), 20), func(w *socketWire) error {
 		f, err := w.frame()
@@ -152,7 +152,7 @@ func getsPong(payload string) step {
 	}}
 }
 
-// closes wants a close frame with one of the codes, and then the end of the connection.
+// closes expects a close frame with one of the codes, and then the end of the connection.
 func closes(codes ...int) step {
 	return step{fmt.Sprintf("close %v, then the end", codes), func(w *socketWire) error {
 		_, err := w.Recv()
@@ -164,7 +164,8 @@ func closes(codes ...int) step {
 			if closed.Code == code {
 				if closed.Code != 1005 {
 					reply := binary.BigEndian.AppendUint16(nil, uint16(code))
-					_ = w.raw(Frame{Fin: true, Op: opClose, Payload: reply}.bytes()) // it may be gone already
+					// The connection may be closed already.
+					_ = w.raw(Frame{Fin: true, Op: opClose, Payload: reply}.bytes())
 				}
 				return ended(w.s, w.in)
 			}
@@ -179,7 +180,7 @@ func closeFrame(code int, reason string) Frame {
 	return Frame{Fin: true, Op: opClose, Payload: append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...)}
 }
 
-// frameRules are about frames once the connection is open.
+// frameRules returns the rules about frames on an open connection.
 func frameRules() []Rule {
 	var rules []Rule
 	add := func(source, id string, steps ...step) {
@@ -219,7 +220,8 @@ func frameRules() []Rule {
 	for _, n := range []int{124, 125, 126, 127, 128, 255, 256, 65534, 65535, 65536, 65537, 1 << 20} {
 		add(rfc6455+"5.2", fmt.Sprintf("length/%d", n), sends(text(pad(n))), yes, staysOpen)
 	}
-	for _, n := range []int{125, 126, 65535, 65536, 200000} { // echoed: the server's own lengths, checked by readFrame
+	// echoed: the server's own lengths, checked by readFrame
+	for _, n := range []int{125, 126, 65535, 65536, 200000} {
 		params := `["` + strings.Repeat("x", n) + `"]`
 		add(rfc6455+"5.2", fmt.Sprintf("length/answer-%d", n), sends(text(`{"jsonrpc":"2.0","id":1,"method":"echo","params":`+params+`}`)), gets(ok("1", params)), staysOpen)
 	}
@@ -420,7 +422,7 @@ func many2(f Frame, n int) []Frame {
 	return all
 }
 
-// withHandshake sends a first message before the handshake is answered.
+// withHandshake sends a first message before the response to the handshake.
 func withHandshake(d *Demo, _ string) error {
 	s, err := dialStream("tcp", d.web)
 	if err != nil {

@@ -29,7 +29,7 @@ type Frame struct {
 	Payload []byte
 }
 
-// A CloseError is a close frame that the server sent. Code 1005 stands for an empty one.
+// A CloseError is a close frame from the server. Code 1005 means that it was empty.
 type CloseError struct {
 	Code   int
 	Reason string
@@ -37,13 +37,14 @@ type CloseError struct {
 
 func (e *CloseError) Error() string { return fmt.Sprintf("close %d %q", e.Code, e.Reason) }
 
-// mask is the key of all our frames. Any key is as good as another, and this one shows mistakes.
+// mask is the masking key of all our frames. This value makes errors visible.
 var mask = [4]byte{0x37, 0xfa, 0x21, 0x3d}
 
-// bytes is the frame as a client sends it.
+// bytes returns the frame as a client sends it.
 func (f Frame) bytes() []byte { return f.encode(true, 0) }
 
-// encode writes a frame: masked or not, with the length in so many bytes, 0 for the shortest form.
+// encode encodes a frame, masked or not, with the length in lengthBytes bytes; 0 selects the
+// shortest form.
 func (f Frame) encode(masked bool, lengthBytes int) []byte {
 	first := f.RSV<<4 | f.Op
 	if f.Fin {
@@ -85,7 +86,7 @@ func (f Frame) encode(masked bool, lengthBytes int) []byte {
 
 func text(payload string) Frame { return Frame{Fin: true, Op: opText, Payload: []byte(payload)} }
 
-// readFrame reads one frame of the server and holds it against what a server may send.
+// readFrame reads one frame of the server and checks that a server may send it.
 func readFrame(in *bufio.Reader) (Frame, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -130,7 +131,7 @@ func readFrame(in *bufio.Reader) (Frame, error) {
 	return f, err
 }
 
-// closeError reads a close frame.
+// closeError parses a close frame.
 func closeError(payload []byte) error {
 	switch {
 	case len(payload) == 0:
@@ -143,7 +144,7 @@ func closeError(payload []byte) error {
 	return &CloseError{Code: int(binary.BigEndian.Uint16(payload)), Reason: string(payload[2:])}
 }
 
-// A socketWire carries messages in text frames.
+// A socketWire sends and receives messages in text frames.
 type socketWire struct {
 	s  Stream
 	in *bufio.Reader
@@ -165,7 +166,7 @@ func (d *Demo) dialWebSocket(address string) (*socketWire, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Body.Close() }() // a 101 has none
+	defer func() { _ = r.Body.Close() }() // a 101 has no body
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		return nil, fmt.Errorf("the handshake brought %s", r.Status)
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// A traveller is our client's side of the tour. It notes the order in which everything came.
+// A traveller is our client's side of the tour. It records the order of all messages.
 type traveller struct {
 	mu    sync.Mutex
 	log   []string
-	grant string // the option; "" waits for the cancel
+	grant string // the option to select; "" waits for the cancel
 	asked chan struct{}
 }
 
@@ -90,7 +90,7 @@ func (s shell) Release(context.Context, *editor.TerminalParams) error {
 	return nil
 }
 
-// walk takes the whole tour with an agent.
+// walk runs the complete tour with an agent.
 func walk(t *testing.T, dial func(o *editor.ClientOptions) *editor.Client, elicits bool, name string) {
 	v := &traveller{grant: "yes", asked: make(chan struct{})}
 	c := dial(v.options(elicits))
@@ -104,7 +104,8 @@ func walk(t *testing.T, dial func(o *editor.ClientOptions) *editor.Client, elici
 		return c.Prompt(ctx, &editor.PromptParams{SessionID: session.SessionID, Prompt: []editor.Content{editor.Text(words)}}, on)
 	}
 	kinds := func(u *editor.Update) error {
-		if u.Kind != "available_commands_update" { // said of the new session, while the prompt goes out
+		// About the new session, sent while the prompt is in transit.
+		if u.Kind != "available_commands_update" {
 			v.note("%s %s", u.Kind, u.Text())
 		}
 		return nil
@@ -190,7 +191,7 @@ func walk(t *testing.T, dial func(o *editor.ClientOptions) *editor.Client, elici
 	})
 }
 
-// child starts an agent as a program.
+// child returns a function that starts an agent program.
 func child(t *testing.T, argv []string) func(o *editor.ClientOptions) *editor.Client {
 	return func(o *editor.ClientOptions) *editor.Client {
 		t.Helper()

@@ -7,7 +7,7 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// TestDemo has the official library, as an editor, use the agents of parley demo.
+// TestDemo calls the agents of parley demo with the official library as an editor.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ended")

@@ -24,7 +24,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // goAgent is coder/acp-go-sdk as an agent: the tour, without elicitation.
 type goAgent struct {
-	acp.Agent // the methods that are not called
+	acp.Agent // for the methods that are not called
 
 	conn  *acp.AgentSideConnection
 	mu    sync.Mutex
@@ -159,7 +159,7 @@ func TestClientOfGoAgent(t *testing.T) {
 
 // goClient is coder/acp-go-sdk as a client.
 type goClient struct {
-	acp.Client // the methods that are not called
+	acp.Client // for the methods that are not called
 
 	mu    sync.Mutex
 	log   []string
@@ -167,6 +167,7 @@ type goClient struct {
 	grant acp.PermissionOptionId
 	asked chan struct{}
 	said  chan string
+	lists chan struct{} // capacity 1; signals a list of commands
 }
 
 func (c *goClient) note(line string) {
@@ -196,6 +197,10 @@ func (c *goClient) SessionUpdate(_ context.Context, p acp.SessionNotification) e
 		c.note("changed " + u.ToolCallUpdate.Content[0].Diff.NewText)
 	case u.AvailableCommandsUpdate != nil:
 		c.note("commands " + u.AvailableCommandsUpdate.AvailableCommands[0].Name)
+		select {
+		case c.lists <- struct{}{}:
+		default:
+		}
 	}
 	return nil
 }
@@ -243,7 +248,7 @@ func TestGoClientOfOurAgent(t *testing.T) {
 	serving.Go(func() { _ = agent.Serve(context.WithoutCancel(t.Context()), stream.New(there, stream.Line, nil)) })
 	defer serving.Wait()
 	defer here.Close()
-	c := &goClient{grant: "yes", asked: make(chan struct{}), said: make(chan string, 1)}
+	c := &goClient{grant: "yes", asked: make(chan struct{}), said: make(chan string, 1), lists: make(chan struct{}, 1)}
 	conn := acp.NewClientSideConnection(c, here, here)
 	conn.SetLogger(quiet)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -258,6 +263,11 @@ func TestGoClientOfOurAgent(t *testing.T) {
 	if err != nil || session.Modes.CurrentModeId != "ask" {
 		t.Fatalf("NewSession = %+v, %v", session, err)
 	}
+	select { // it follows the response: a prompt that is sent earlier may be handled before it
+	case <-c.lists:
+	case <-ctx.Done():
+		t.Fatal("no list of commands")
+	}
 	prompt := func(words string) acp.PromptResponse {
 		t.Helper()
 		end, err := conn.Prompt(ctx, acp.PromptRequest{SessionId: session.SessionId, Prompt: []acp.ContentBlock{acp.TextBlock(words)}})
@@ -270,7 +280,8 @@ func TestGoClientOfOurAgent(t *testing.T) {
 		t.Errorf("the tour ended with %s, %q", end.StopReason, c.text.String())
 	}
 	want := []string{"commands tour", "thought hm", "plan look around", "tool Edit the notes", "read /tour/notes.txt 1 1", "asked Edit the notes", "write sea!", "changed sea!"}
-	// The library hands requests over beside its queue of updates: only what each of the two brings has an order.
+	// The library delivers requests concurrently with its queue of updates, so only the order
+	// within each is defined.
 	requests := func(line string) bool {
 		return strings.HasPrefix(line, "read") || strings.HasPrefix(line, "asked") || strings.HasPrefix(line, "write")
 	}
@@ -286,7 +297,7 @@ func TestGoClientOfOurAgent(t *testing.T) {
 	if end := prompt("tour"); end.StopReason != acp.StopReasonRefusal {
 		t.Errorf("refused: %s", end.StopReason)
 	}
-	select { // what the tour said
+	select { // the updates of the tour
 	case <-c.said:
 	default:
 	}

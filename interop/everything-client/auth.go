@@ -14,7 +14,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// authContext is what the suite tells a client about itself (MCP_CONFORMANCE_CONTEXT), as far as it is about authorization.
+// authContext is the part of the suite's context (MCP_CONFORMANCE_CONTEXT) that concerns
+// authorization.
 type authContext struct {
 	ClientID         string `json:"client_id"`
 	ClientSecret     string `json:"client_secret"`
@@ -28,10 +29,10 @@ type authContext struct {
 	WorkloadJWT      string `json:"valid_jwt"`
 }
 
-// documentAddress is the client's ID at servers that take the address of a metadata document.
+// documentAddress is the client's ID at servers that accept the URL of a metadata document.
 const documentAddress = "https://conformance-test.local/client-metadata.json"
 
-// authTransport returns what carries requests in scenarios about authorization, and nil in others.
+// authTransport returns the HTTP transport for scenarios about authorization, and nil in others.
 func authTransport(server string) (http.RoundTripper, error) {
 	scenario, ok := strings.CutPrefix(os.Getenv("MCP_CONFORMANCE_SCENARIO"), "auth/")
 	if !ok {
@@ -70,10 +71,11 @@ func authTransport(server string) (http.RoundTripper, error) {
 	return c, nil
 }
 
-// redirectAddress is where the suite's servers send users. Nobody listens there: the redirect itself is read.
+// redirectAddress is the URL to which the suite's servers redirect users. No server listens there:
+// the redirect itself is read.
 const redirectAddress = "http://localhost:3000/callback"
 
-// beginDirect stands in for a user who says yes: the suite's servers redirect at once.
+// beginDirect acts as a user who consents: the suite's servers redirect at once.
 func beginDirect(context.Context, []string) (*oauth.Visit, error) {
 	return &oauth.Visit{Redirect: redirectAddress, Go: visitDirect}, nil
 }

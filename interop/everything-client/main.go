@@ -1,9 +1,11 @@
-// Command everything-client is the client that the conformance suite of MCP tests: parley's own, doing what each scenario wants.
+// Command everything-client is the client that the conformance suite of MCP tests: parley's client,
+// which does what each scenario requires.
 //
 //	everything-client [flags] URL
 //
-// The suite names the scenario, the revision to speak and what else there is to know in its environment variables
-// MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT. Without a revision the client finds it out.
+// The suite passes the scenario, the protocol version and other data in the environment variables
+// MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT. Without a
+// protocol version the client detects it.
 package main
 
 import (
@@ -28,7 +30,7 @@ func main() {
 	}
 }
 
-// sceneTime bounds a scenario, a little shorter than the suite does.
+// sceneTime is the timeout of a scenario, slightly shorter than that of the suite.
 const sceneTime = 28 * time.Second
 
 func run(args []string, env func(string) string, log io.Writer) error {
@@ -65,7 +67,7 @@ func run(args []string, env func(string) string, log io.Writer) error {
 	return errors.Join(err, s.Close())
 }
 
-// options declare all that a client can, and answer what is asked.
+// options returns options that declare all capabilities of the client, and handle all requests.
 func options(log io.Writer) mcp.ClientOptions {
 	return mcp.ClientOptions{
 		Roots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///work", Name: "work"}}, nil },
@@ -81,7 +83,7 @@ func options(log io.Writer) mcp.ClientOptions {
 	}
 }
 
-// answerTo says yes where a form asks for that, and leaves all else to the defaults.
+// answerTo confirms if a form asks for that, and leaves everything else to the defaults.
 func answerTo(e *mcp.Elicitation) jsonrpc.Raw {
 	if strings.Contains(string(e.RequestedSchema), `"confirmed"`) {
 		return jsonrpc.Raw(`{"confirmed":true}`)

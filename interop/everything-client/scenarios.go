@@ -13,11 +13,12 @@ import (
 // A scene is one run of a scenario.
 type scene struct {
 	*mcp.Client
-	context jsonrpc.Raw // what the suite wants known
+	context jsonrpc.Raw // the context that the suite passes
 	log     io.Writer
 }
 
-// scenarios are what the suite plays, by its names. Those of auth/ are all the same here, see withToken.
+// scenarios maps the suite's names to scenarios. Those of auth/ are all the same here, see
+// withToken.
 var scenarios = map[string]func(context.Context, *scene) error{
 	"initialize":                          list,
 	"tools_call":                          call("add_numbers", jsonrpc.Raw(`{"a":5,"b":3}`)),
@@ -53,7 +54,7 @@ func list(ctx context.Context, s *scene) error {
 	return err
 }
 
-// call lists the tools and calls one, if it has a name.
+// call returns a scenario that lists the tools and calls one, if tool is not empty.
 func call(tool string, arguments jsonrpc.Raw) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
 		if err := list(ctx, s); err != nil || tool == "" {
@@ -63,7 +64,7 @@ func call(tool string, arguments jsonrpc.Raw) func(context.Context, *scene) erro
 	}
 }
 
-// call calls a tool, whose failure is one of the scenario.
+// call calls a tool. If the tool fails, the scenario fails.
 func (s *scene) call(ctx context.Context, tool string, arguments any) error {
 	r, err := s.CallTool(ctx, tool, arguments, nil)
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *scene) call(ctx context.Context, tool string, arguments any) error {
 	return nil
 }
 
-// withToken is what all scenarios of auth/ want of the conversation itself.
+// withToken is the conversation that all scenarios of auth/ require.
 func withToken(ctx context.Context, s *scene) error {
 	return call("test-tool", jsonrpc.Raw(`{}`))(ctx, s)
 }
@@ -125,7 +126,7 @@ func oneOfEach(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// customHeaders makes the calls that the suite asks for.
+// customHeaders makes the calls that the suite requests.
 func customHeaders(ctx context.Context, s *scene) error {
 	var asked struct {
 		ToolCalls []struct {
@@ -147,7 +148,7 @@ func customHeaders(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// everyTool calls each tool whose headers are in order.
+// everyTool calls each tool whose headers are valid.
 func everyTool(ctx context.Context, s *scene) error {
 	tools, err := s.tools(ctx)
 	if err != nil {
@@ -161,7 +162,7 @@ func everyTool(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// sendSchemaBack shows the server the schema of its tool as it arrived.
+// sendSchemaBack sends the server the schema of its tool as received.
 func sendSchemaBack(ctx context.Context, s *scene) error {
 	tools, err := s.tools(ctx)
 	if err != nil {
@@ -180,7 +181,8 @@ func listSkills(ctx context.Context, s *scene) error {
 	return err
 }
 
-// loadSkill loads the first skill, all of it. The suite has tampered with the skill, and wants that noticed.
+// loadSkill loads the complete first skill. The suite has tampered with the skill, and expects that
+// to be detected.
 func loadSkill(ctx context.Context, s *scene) error {
 	skills, err := s.ListSkills(ctx, nil)
 	if err != nil {

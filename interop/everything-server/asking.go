@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// A person is what some forms ask for.
+// A person is the input of some forms.
 type person struct {
 	Name string `json:"name"`
 }
@@ -37,7 +37,8 @@ func modelSaid(q *mcp.SamplingResult) string {
 	return q.Content[0].Text
 }
 
-// addQuestions adds the tools that ask once. They are as well for clients that are asked by requests as for those that come back.
+// addQuestions adds the tools that ask once. They work both for clients that receive requests and
+// for those that repeat the call with answers.
 func addQuestions(s *mcp.Server) {
 	tool(s, "test_sampling", "Asks the client's model.", func(ctx context.Context, r *mcp.Request, in struct {
 		Prompt string `json:"prompt"`
@@ -87,7 +88,7 @@ func addQuestions(s *mcp.Server) {
 		`"titledMulti":{"type":"array","items":{"anyOf":[{"const":"value1","title":"First Choice"},{"const":"value2","title":"Second Choice"},{"const":"value3","title":"Third Choice"}]}}}}`)
 }
 
-// hello asks for a name.
+// hello asks for the user's name.
 func hello(ctx context.Context, r *mcp.Request, _ none) (string, error) {
 	a, err := r.Ask(ctx, askName)
 	if err != nil {
@@ -98,7 +99,8 @@ func hello(ctx context.Context, r *mcp.Request, _ none) (string, error) {
 	return "Hello, " + who.Name + "!", nil
 }
 
-// addRounds adds the tools for the questions of 2026-07-28, to which the client comes back with answers.
+// addRounds adds the tools for the questions of 2026-07-28, which the client answers by repeating
+// the call.
 func addRounds(s *mcp.Server) {
 	const prefix = "test_input_required_result_"
 	tool(s, prefix+"elicitation", "Asks for a name.", hello)
@@ -118,7 +120,7 @@ func addRounds(s *mcp.Server) {
 		return "state-ok", err
 	}
 	tool(s, prefix+"request_state", "Asks, with a state that comes back.", sealed)
-	tool(s, prefix+"tampered_state", "Asks, with a state that nobody may change.", sealed)
+	tool(s, prefix+"tampered_state", "Asks, with a state that must not be changed.", sealed)
 	tool(s, prefix+"multiple_inputs", "Asks three things at once.", func(ctx context.Context, r *mcp.Request, _ none) (string, error) {
 		_, err := r.Ask(ctx, askName, askModel("greeting", "Say hello.", 50), askRoots)
 		return "All three were answered.", err

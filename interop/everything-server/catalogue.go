@@ -7,7 +7,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// saying is a prompt that always says the same.
+// saying returns a prompt with fixed messages.
 func saying(messages ...mcp.PromptMessage) mcp.PromptFunc {
 	return func(context.Context, *mcp.Request, map[string]string) (*mcp.GetPromptResult, error) {
 		return &mcp.GetPromptResult{Messages: messages}, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// The smallest picture and the shortest sound.
+// A minimal image and a minimal sound.
 var (
 	png = mustDecode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
 	wav = mustDecode("UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=")
@@ -22,7 +22,7 @@ func mustDecode(text string) []byte {
 	return b
 }
 
-// addContent adds the tools whose answers show each kind of content.
+// addContent adds the tools whose results show each kind of content.
 func addContent(s *mcp.Server) {
 	tool(s, "test_simple_text", "Answers with one text.", always("This is a simple text response for testing."))
 	tool(s, "test_image_content", "Answers with a picture.", always(mcp.Image("image/png", png)))
@@ -38,7 +38,7 @@ func addContent(s *mcp.Server) {
 	tool(s, "test_error_handling", "Always fails.", func(context.Context, *mcp.Request, none) (string, error) {
 		return "", mcp.Errorf("This tool intentionally returns an error for testing")
 	})
-	tool(s, "test_x_mcp_header", "Has an argument that stands in a header too.", func(_ context.Context, _ *mcp.Request, in struct {
+	tool(s, "test_x_mcp_header", "Has an argument that is also sent in a header.", func(_ context.Context, _ *mcp.Request, in struct {
 		Region string `json:"region" mcp:"header=Region"`
 		Level  int    `json:"level,omitzero"`
 	}) (string, error) {
@@ -59,10 +59,10 @@ var contactSchema = jsonrpc.Raw(`{"$schema":"https://json-schema.org/draft/2020-
 	`"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},` +
 	`"then":{"required":["phone"]},"else":{"required":["email"]},"additionalProperties":false}`)
 
-// step is how far the suite wants messages to lie apart.
+// step is the interval between messages that the suite expects.
 const step = 50 * time.Millisecond
 
-// addMessages adds the tools that say something before they answer.
+// addMessages adds the tools that send messages before their result.
 func addMessages(s *mcp.Server) {
 	tool(s, "test_tool_with_logging", "Logs three messages.", func(ctx context.Context, r *mcp.Request, _ none) (string, error) {
 		for _, text := range []string{"Tool execution started", "Tool processing data", "Tool execution completed"} {

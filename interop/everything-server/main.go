@@ -1,10 +1,12 @@
-// Command everything-server offers whatever the official MCP conformance suite wants to try: tools, resources and prompts whose names and texts the
-// suite prescribes, in all revisions of the protocol at once.
+// Command everything-server offers everything that the official MCP conformance suite tests: tools,
+// resources and prompts with the names and texts that the suite prescribes, in all protocol
+// versions at once.
 //
 //	everything-server -http 127.0.0.1:3000   /mcp, and /sse with /messages
 //	everything-server -stdio
 //
-// With -http it prints one line of JSON that says where: {"mcp":"http://127.0.0.1:3000/mcp","sse":"http://127.0.0.1:3000/sse"}.
+// With -http it prints its URLs as one line of JSON:
+// {"mcp":"http://127.0.0.1:3000/mcp","sse":"http://127.0.0.1:3000/sse"}.
 package main
 
 import (
@@ -44,7 +46,7 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "everything-server:", err)
-		os.Exit(1) //nolint:gocritic // there is nothing left to close
+		os.Exit(1) //nolint:gocritic // nothing remains to be closed
 	}
 }
 
@@ -55,7 +57,7 @@ func serveHTTP(ctx context.Context, server *mcp.Server, address string) error {
 	}
 	handler := mcphttp.NewHandler(server, &mcphttp.Options{
 		Polling:      true,   // test_reconnection
-		MaxPerCaller: 10_000, // all clients of a test come from one address
+		MaxPerCaller: 10_000, // all clients of a test use one address
 	})
 	pair := handler.Pair("/messages")
 	mux := http.NewServeMux()
@@ -74,7 +76,7 @@ func serveHTTP(ctx context.Context, server *mcp.Server, address string) error {
 		return err
 	case <-ctx.Done():
 	}
-	server.Close() // those that listen
+	server.Close() // ends the clients that are listening
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	return errors.Join(handler.Shutdown(last), web.Shutdown(last))

@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// addTasks adds the tools that go on after they have answered.
+// addTasks adds the tools that continue after their response.
 func addTasks(s *mcp.Server) {
 	tool(s, "greet", "Greets at once; never a task.", func(_ context.Context, _ *mcp.Request, in person) (string, error) {
 		return "Hello, " + in.Name + "!", nil
@@ -35,7 +35,7 @@ func addTasks(s *mcp.Server) {
 			if err != nil {
 				return "", err
 			}
-			return "The user said: " + e.Action, nil
+			return "The user chose: " + e.Action, nil
 		})
 	mcp.AddTool(s, mcp.Tool{Name: "multi_input", Description: "Asks two things at once.", Task: mcp.TaskOptional},
 		func(ctx context.Context, r *mcp.Request, _ none) (string, error) {

@@ -8,28 +8,39 @@ import (
 	"testing"
 )
 
-// A Guide is a page of docs/guides that is held against what it speaks of: its commands run as they stand and print what it says, its Go code is that
-// of an example, and the tests that it names are there.
+// A Guide is a page of docs/guides that is checked against the code: its commands are run as
+// written and must print the documented output, its Go code must be that of an example, and the
+// tests that it names must exist.
 type Guide struct {
-	Page     string            // its file in docs/guides
-	Code     string            // the files whose code its blocks of Go show: a pattern, from the root of the repository
-	Tests    string            // the files of the tests that it names, the same way; empty when it names none
-	Programs map[string]string // the programs that its commands start: the package of each, by the name it has there
+	Page string // its file in docs/guides
+	// Code is a pattern, from the root of the repository, for the files that contain the Go code
+	// shown in the guide.
+	Code string
+	// Tests is a pattern, likewise, for the files of the tests that the guide names; empty if it
+	// names none.
+	Tests string
+	// Reference is a page, from the root of the repository, whose tests are checked too; may be
+	// empty.
+	Reference string
+	// Programs maps the names of the programs in its commands to their packages.
+	Programs map[string]string
 
-	// Address is what its commands call, such as "localhost:8000", and At what stands for that here.
+	// Address is the address that its commands call, such as "localhost:8000". At replaces it in
+	// the test.
 	Address, At string
 
-	Commands int // how many blocks of commands it has; what each prints is in the block behind it
-	Snippets int // how many blocks of Go
+	// Commands is the number of command blocks. The block after each is its output.
+	Commands int
+	Snippets int // number of Go blocks
 }
 
-// What differs each time is written as UUID and TIME in a guide.
+// Patterns for output that differs each time. A guide shows it as UUID and TIME.
 var (
 	anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
 	anyTime = regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z`)
 )
 
-// testName is where a guide names a test.
+// testName matches the names of tests in a guide.
 var testName = regexp.MustCompile("`(Test[A-Z]\\w+)")
 
 // Check runs the commands and compares everything.
@@ -64,6 +75,9 @@ func (g *Guide) Check(t *testing.T) {
 	if g.Tests == "" {
 		return
 	}
+	if g.Reference != "" {
+		page += Read(t, g.Reference)
+	}
 	tests, named := Read(t, g.Tests), testName.FindAllStringSubmatch(page, -1)
 	for _, name := range named {
 		if !strings.Contains(tests, "func "+name[1]+"(") {
@@ -75,7 +89,7 @@ func (g *Guide) Check(t *testing.T) {
 	}
 }
 
-// run runs one block of commands and compares what they print.
+// run runs one block of commands and compares its output.
 func (g *Guide) run(t *testing.T, dir, commands, want string) {
 	t.Helper()
 	here := commands
@@ -95,7 +109,8 @@ func (g *Guide) run(t *testing.T, dir, commands, want string) {
 	}
 }
 
-// Read returns the text of all files that fit a pattern, from the root of the repository, and fails the test when there is none.
+// Read returns the text of all files that match a pattern, from the root of the repository, and
+// fails the test if no file matches.
 func Read(t *testing.T, pattern string) string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(root(t), pattern))

@@ -1,7 +1,8 @@
-// Package harness starts other people's programs, and ours, for the tests of interop.
+// Package harness starts other projects' programs, and ours, for the tests of interop.
 //
-// It finds what `make setup` installed, builds our programs once per test binary, and ends every process with its test.
-// What is missing fails the test and says which command installs it; nothing is skipped.
+// It finds what `make setup` installed, builds our programs once for all tests, and ends every
+// process with its test. If a peer is missing, the test fails and names the command that installs
+// it; no test is skipped.
 package harness
 
 import (
@@ -23,62 +24,86 @@ import (
 	"time"
 )
 
-// scriptTime bounds one client script. Each check in it is bounded to ten seconds by itself.
+// scriptTime is the timeout of one client script. Each check in it has its own timeout of ten
+// seconds.
 const scriptTime = 3 * time.Minute
 
-// programs is where Main lets our own programs be built.
+// programs holds the paths of our own programs that this test binary has used.
 var programs struct {
-	dir string
-
 	mu    sync.Mutex
 	built map[string]string // by package; guarded by mu
 }
 
-// Main runs the tests of a package and removes what was built for them; a TestMain hands its result to os.Exit.
-func Main(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "parley-interop-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	programs.dir, programs.built = dir, map[string]string{}
-	return m.Run()
-}
-
-// Program builds one of our programs, the first time it is asked for, and returns where it is. The package is named from the
-// root of the repository: "./cmd/parley", "./interop/everything-server".
+// Program builds one of our programs, on its first use by a test binary, and returns its path. The
+// package is named from the root of the repository: "./cmd/parley", "./interop/everything-server".
+//
+// All test binaries share .cache/programs: the Go tool does not link again what is already there
+// and up to date. A program must not change while tests use it, so do not edit its sources
+// during a run.
 func Program(t *testing.T, pkg string) string {
 	t.Helper()
-	if programs.built == nil {
-		t.Fatal("TestMain does not call harness.Main")
-	}
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
 	if path, ok := programs.built[pkg]; ok {
 		return path
 	}
-	path := filepath.Join(programs.dir, filepath.Base(pkg))
+	base := root(t)
+	// one for each, since tests add it to PATH
+	dir := filepath.Join(base, ".cache", "programs", pkg)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, filepath.Base(pkg))
+	// Another package's tests may need the same program at this moment.
+	defer lock(t, path+".lock")()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, pkg)
-	build.Dir = root(t)
-	if inner, ok := strings.CutPrefix(pkg, "./interop/"); ok { // a module of its own
-		build.Dir = filepath.Join(build.Dir, "interop")
+	build.Dir = base
+	if inner, ok := strings.CutPrefix(pkg, "./interop/"); ok { // in its own module
+		build.Dir = filepath.Join(base, "interop")
 		build.Args[len(build.Args)-1] = "./" + inner
 	}
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}
+	if programs.built == nil {
+		programs.built = map[string]string{}
+	}
 	programs.built[pkg] = path
 	return path
 }
 
-// Parley is where the program parley is.
+// lock waits until no other process holds the lock of a file, takes it, and returns what releases
+// it. The system releases it if the process dies.
+func lock(t *testing.T, name string) (release func()) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = f.Close() }
+}
+
+// Parley returns the path of the program parley.
 func Parley(t *testing.T) string {
 	t.Helper()
 	return Program(t, "./cmd/parley")
 }
 
-// root is the folder of the repository: the one above the module interop.
+// GoTool returns the path of a program that go.mod of interop lists as a tool. The Go tool builds
+// it on its first use, and keeps it in its cache.
+func GoTool(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "tool", "-n", name).Output()
+	if err != nil {
+		t.Fatalf("go tool %s: %v; run: make setup", name, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// root returns the folder of the repository: the one above the module interop.
 func root(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
@@ -88,7 +113,7 @@ func root(t *testing.T) string {
 	return filepath.Dir(filepath.Dir(strings.TrimSpace(string(out))))
 }
 
-// Need fails the test when a peer is not installed, and says how to get it.
+// Need fails the test if a peer is not installed, with the command that installs it.
 func Need(t *testing.T, what, path string) string {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
@@ -101,7 +126,7 @@ func Need(t *testing.T, what, path string) string {
 	return abs
 }
 
-// Node is the command line of a script in node/.
+// Node returns the command line of a script in node/.
 func Node(t *testing.T, script string, args ...string) []string {
 	t.Helper()
 	program, err := exec.LookPath("node")
@@ -112,7 +137,8 @@ func Node(t *testing.T, script string, args ...string) []string {
 	return append([]string{program, Need(t, script, "node/"+script)}, args...)
 }
 
-// Python is the command line of a script in python/. Debian's packages are seen by Debian's interpreter only.
+// Python returns the command line of a script in python/. Only Debian's interpreter finds Debian's
+// packages.
 func Python(t *testing.T, script string, args ...string) []string {
 	t.Helper()
 	program := "/usr/bin/python3"
@@ -124,20 +150,20 @@ func Python(t *testing.T, script string, args ...string) []string {
 	return append([]string{program, "-B", Need(t, script, "python/"+script)}, args...)
 }
 
-// Output keeps what a program writes to stderr, for the case that its test fails.
+// Output stores what a program writes to stderr, for the case that its test fails.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Write adds to the text; it may be called from many goroutines.
+// Write appends to the text. It is safe for concurrent use.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(p)
 }
 
-// String is the text so far.
+// String returns the text so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,7 +181,7 @@ func (o *Output) ShowIfFailed(t *testing.T, name string) {
 	})
 }
 
-// Command makes a program that ends with ctx: politely, then by force.
+// Command returns a command that ends with ctx: by a signal first, then by force.
 func Command(ctx context.Context, t *testing.T, argv []string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -164,14 +190,14 @@ func Command(ctx context.Context, t *testing.T, argv []string) *exec.Cmd {
 	return cmd
 }
 
-// KeepStderr shows what cmd writes to stderr if the test fails.
+// KeepStderr logs what cmd writes to stderr if the test fails.
 func KeepStderr(t *testing.T, cmd *exec.Cmd) {
 	stderr := new(Output)
 	cmd.Stderr = stderr
 	stderr.ShowIfFailed(t, strings.Join(cmd.Args, " "))
 }
 
-// Checks runs a client script and reports each of its lines that is a failure.
+// Checks runs a client script and reports each line that is a failure.
 func Checks(t *testing.T, argv []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
@@ -208,29 +234,31 @@ func Checks(t *testing.T, argv []string) {
 	t.Logf("%d checks", passed)
 }
 
-// addressLine is where `parley demo` says how to call it.
+// addressLine matches the lines in which `parley demo` prints how to call it.
 var addressLine = regexp.MustCompile(`\bcall '?(([a-z]+):[^\s']+)`)
 
-// Scheme is the scheme of an address.
+// Scheme returns the scheme of an address.
 func Scheme(target string) string {
 	word, _, _ := strings.Cut(target, ":")
 	return word
 }
 
-// Demo starts `parley demo` on targets and returns the addresses where it listens, in the same order.
+// Demo starts `parley demo` on targets and returns the addresses where it listens, in the same
+// order.
 func Demo(t *testing.T, targets ...string) []string {
 	t.Helper()
 	return DemoWith(t, nil, targets...)
 }
 
-// DemoWith is demo with further flags.
+// DemoWith is [Demo] with further flags.
 func DemoWith(t *testing.T, flags []string, targets ...string) []string {
 	t.Helper()
 	argv := append([]string{Parley(t), "demo"}, flags...)
 	for _, target := range targets {
 		argv = append(argv, "--listen", target)
 	}
-	cmd := Command(context.Background(), t, argv) // it outlives the test's context, which ends before the cleanup
+	// It outlives the test's context, which is canceled before the cleanup.
+	cmd := Command(context.Background(), t, argv)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +275,7 @@ func DemoWith(t *testing.T, flags []string, targets ...string) []string {
 		defer close(addresses)
 		lines := bufio.NewScanner(io.TeeReader(stderr, log))
 		for n := 0; lines.Scan(); {
-			// An http address is also shown as the ws one that it is.
+			// An http address is also printed as its ws address.
 			found := addressLine.FindStringSubmatch(lines.Text())
 			if found != nil && n < len(targets) && found[2] == Scheme(targets[n]) {
 				addresses <- found[1]
@@ -270,7 +298,7 @@ func DemoWith(t *testing.T, flags []string, targets ...string) []string {
 		select {
 		case address, ok := <-addresses:
 			if !ok {
-				t.Fatalf("parley demo ended; it had said %q", out)
+				t.Fatalf("parley demo ended; it had printed %q", out)
 			}
 			out = append(out, address)
 		case <-timeout:
@@ -280,13 +308,13 @@ func DemoWith(t *testing.T, flags []string, targets ...string) []string {
 	return out
 }
 
-// StdioDemo is the command line of a demo on stdio.
+// StdioDemo returns the command line of a demo on stdio.
 func StdioDemo(t *testing.T, args ...string) []string {
 	t.Helper()
 	return append([]string{Parley(t), "demo", "--stdio"}, args...)
 }
 
-// Server starts a peer's server and returns the addresses of its first line, a JSON object.
+// Server starts a peer's server and returns the addresses in its first line, a JSON object.
 func Server(t *testing.T, argv []string) map[string]string {
 	t.Helper()
 	cmd := Command(context.Background(), t, argv)
@@ -299,7 +327,7 @@ func Server(t *testing.T, argv []string) map[string]string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has no way to end by itself
+		_ = cmd.Process.Kill() // it does not end by itself
 		_ = cmd.Wait()
 	})
 	type answer struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// goConnect lets the official Go SDK's client into a realm.
+// goConnect connects the official Go SDK's client to a realm.
 func goConnect(t *testing.T, r *realm, handler gosdkauth.OAuthHandler) *gosdk.ClientSession {
 	t.Helper()
 	carrier := &http.Transport{}
@@ -47,7 +47,8 @@ func goSay(t *testing.T, s *gosdk.ClientSession, tool string) string {
 	return text.Text
 }
 
-// TestAuthGoSDKClient: the official Go SDK's client finds its way through our guard: 401, metadata, registration, code, and the step-up.
+// TestAuthGoSDKClient checks that the official Go SDK's client passes our guard: 401, metadata,
+// registration, code, and the step-up.
 func TestAuthGoSDKClient(t *testing.T) {
 	r := newRealm(t, authserver.Options{}, nil)
 	handler, err := gosdkauth.NewAuthorizationCodeHandler(&gosdkauth.AuthorizationCodeHandlerConfig{
@@ -74,8 +75,8 @@ func TestAuthGoSDKClient(t *testing.T) {
 	}
 }
 
-// TestAuthGoSDKClientCredentials: the same without a user. This handler of v1.8.0 sends no resource parameter (RFC 8707), so the tokens are for
-// whom the authorization server takes to be meant.
+// TestAuthGoSDKClientCredentials is the same without a user. This handler of v1.8.0 sends no
+// resource parameter (RFC 8707), so the tokens have the authorization server's default audience.
 func TestAuthGoSDKClientCredentials(t *testing.T) {
 	const meant = "https://meant.example"
 	r := newRealm(t, authserver.Options{NoRegistration: true, AuthMethods: []string{"client_secret_basic"}, Otherwise: meant,
@@ -91,7 +92,7 @@ func TestAuthGoSDKClientCredentials(t *testing.T) {
 	}
 }
 
-// TestAuthGoSDKServer: our client gets through the official Go SDK's guard.
+// TestAuthGoSDKServer checks that our client passes the official Go SDK's guard.
 func TestAuthGoSDKServer(t *testing.T) {
 	as, err := authserver.Start(t.Context(), authserver.Options{})
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// A program in place of the browser: it goes where it is sent, and that is all that these users do.
+// browser is a program in place of the browser: it follows redirects, which suffices here.
 const browser = "#!/bin/sh\nexec curl -sL \"$1\"\n"
 
-// TestAuthGuide runs the commands of the guide to authorization, but for the ports: three programs and a browser.
+// TestAuthGuide runs the commands of the authorization guide, with different ports: three programs
+// and a browser.
 func TestAuthGuide(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guides/mcp-authorization.md")
 	if err != nil {
@@ -60,7 +61,7 @@ func TestAuthGuide(t *testing.T) {
 	}
 }
 
-// firstLine runs a program until the test ends, and returns the first line that it writes.
+// firstLine runs a program until the test ends, and returns its first line of output.
 func firstLine(t *testing.T, stdout bool, argv ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -79,7 +80,7 @@ func firstLine(t *testing.T, stdout bool, argv ...string) string {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it ends by the signal
+		_ = cmd.Wait() // ended by the signal
 	})
 	in := bufio.NewReader(pipe)
 	line, err := in.ReadString('\n')

@@ -8,7 +8,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// TestAuthNPMClients: the clients of both TypeScript SDKs find their way through our guard, the newer one with bound tokens and nonces too.
+// TestAuthNPMClients checks that the clients of both TypeScript SDKs pass our guard, the newer one
+// with bound tokens and nonces too.
 func TestAuthNPMClients(t *testing.T) {
 	for kind, bound := range map[string]bool{"v1": false, "v2": false, "v2-dpop": true} {
 		t.Run(kind, func(t *testing.T) {
@@ -23,7 +24,8 @@ func TestAuthNPMClients(t *testing.T) {
 	}
 }
 
-// TestAuthNPMServer: our client gets into a service on the TypeScript SDK, which is its own authorization server: one that others wrote.
+// TestAuthNPMServer checks that our client can use a service on the TypeScript SDK with its own
+// authorization server, which another project wrote.
 func TestAuthNPMServer(t *testing.T) {
 	r := &realm{resource: harness.Server(t, node(t, "node/auth-server.mjs"))["http"]}
 	c, err := r.connect(t, new(oauth.Client))

@@ -20,13 +20,13 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// A realm is an MCP server behind its guard, and the authorization server that it trusts.
+// A realm is an MCP server with its guard, and the authorization server that it trusts.
 type realm struct {
 	as       *authserver.Server
 	resource string
 }
 
-// needs are the scopes of the realm's tools.
+// needs returns the scopes that the realm's tools require.
 func needs(method, name string) []string {
 	if method == "tools/call" && name == "admin/reset" {
 		return []string{"mcp:admin"}
@@ -34,7 +34,7 @@ func needs(method, name string) []string {
 	return nil
 }
 
-// newRealm starts both over real HTTP. change may alter what the guard is told.
+// newRealm starts both over real HTTP. change may modify the guard's options.
 func newRealm(t *testing.T, o authserver.Options, change func(*realm, *oauth.ProtectOptions)) *realm {
 	t.Helper()
 	as, err := authserver.Start(t.Context(), o)
@@ -79,7 +79,7 @@ func newRealm(t *testing.T, o authserver.Options, change func(*realm, *oauth.Pro
 	return r
 }
 
-// direct is a user who says yes, without a browser.
+// direct returns a user who consents, without a browser.
 func direct(redirect string) *oauth.Code {
 	return &oauth.Code{Begin: func(context.Context, []string) (*oauth.Visit, error) {
 		return &oauth.Visit{Redirect: redirect, Go: authserver.Login}, nil
@@ -120,7 +120,7 @@ func say(t *testing.T, c *mcp.Client, tool string) string {
 	return result.Text()
 }
 
-// sent are the values of one parameter over all requests to an endpoint.
+// sent returns the values of one parameter in all requests to an endpoint.
 func (r *realm) sent(path, name string) []string {
 	var list []string
 	for _, s := range r.as.Seen(path) {
@@ -129,8 +129,9 @@ func (r *realm) sent(path, name string) []string {
 	return list
 }
 
-// TestAuthCode plays the whole way through a user's yes: 401, metadata, registration, code, token, and more scopes when a tool needs them; in
-// every form that the authorization server may have, and in both eras.
+// TestAuthCode tests the complete flow with a user's consent: 401, metadata, registration, code,
+// token, and more scopes if a tool requires them; with every variant of authorization server, and
+// in both eras.
 func TestAuthCode(t *testing.T) {
 	document := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"client_id":"http://%s/client.json","client_name":"parley","redirect_uris":[%q],"token_endpoint_auth_method":"none"}`, r.Host, redirectAddress)
@@ -147,7 +148,7 @@ func TestAuthCode(t *testing.T) {
 		server authserver.Options
 		guard  func(*realm, *oauth.ProtectOptions)
 		client func(c *oauth.Client)
-		id     string // that the client is to be known by
+		id     string // the expected client ID
 	}{
 		"dynamic":        {id: "dyn/"},
 		"secret, basic":  {server: authserver.Options{AuthMethods: []string{"client_secret_basic"}}, id: "dyn/"},
@@ -199,7 +200,7 @@ func TestAuthCode(t *testing.T) {
 	}
 }
 
-// TestAuthMachines plays the grants without a user.
+// TestAuthMachines tests the grants without a user.
 func TestAuthMachines(t *testing.T) {
 	own, err := oauth.NewKey()
 	if err != nil {
@@ -233,7 +234,8 @@ func TestAuthMachines(t *testing.T) {
 		Clients: []authserver.Client{
 			{ID: "robot", Secret: "r", Method: "client_secret_basic"},
 			{ID: "signer", Key: ownPublic, Method: "private_key_jwt"},
-			{ID: "at-idp", Secret: "x", Method: "client_secret_basic"}, // the same name as at the provider, as these assertions want it
+			// The same name as at the identity provider, as these assertions require.
+			{ID: "at-idp", Secret: "x", Method: "client_secret_basic"},
 		},
 	}
 	for name, c := range map[string]struct {
@@ -282,8 +284,9 @@ func TestAuthMachines(t *testing.T) {
 	}
 }
 
-// TestAuthRefused plays misdeeds of the authorization server, and of whoever speaks in its name. Each must end with the first one, and a
-// code must not be shown to a server that is not trusted any more.
+// TestAuthRefused tests misbehaviour of the authorization server, and of those who impersonate it.
+// Each case must end at the first violation, and a code must not be sent to a server that is no
+// longer trusted.
 func TestAuthRefused(t *testing.T) {
 	bound := func(_ *realm, o *oauth.ProtectOptions) { o.DPoP = oauth.DPoPAlways }
 	for name, c := range map[string]struct {
@@ -327,7 +330,8 @@ func TestAuthRefused(t *testing.T) {
 	}
 }
 
-// TestAuthRefresh: tokens that are about to end are traded for new ones, and the user is asked once.
+// TestAuthRefresh checks that tokens that expire soon are exchanged for new ones, and that the user
+// is asked once.
 func TestAuthRefresh(t *testing.T) {
 	r := newRealm(t, authserver.Options{TTL: 5 * time.Second, Scopes: []string{"mcp:use", "mcp:admin", "offline_access"}}, nil)
 	store := new(oauth.Memory)
@@ -344,7 +348,7 @@ func TestAuthRefresh(t *testing.T) {
 	if n := len(r.as.Seen("/authorize")); n != 1 {
 		t.Errorf("the user was asked %d times", n)
 	}
-	// Another run of the program goes on with what is stored.
+	// A second process continues with the stored tokens.
 	again, err := r.connect(t, &oauth.Client{Store: store})
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +359,7 @@ func TestAuthRefresh(t *testing.T) {
 	}
 }
 
-// TestAuthWithdrawn: when everything is withdrawn in the middle, the user is asked again.
+// TestAuthWithdrawn checks that the user is asked again after all tokens were revoked.
 func TestAuthWithdrawn(t *testing.T) {
 	r := newRealm(t, authserver.Options{Opaque: true, Clients: []authserver.Client{{ID: "rs", Secret: "s", Method: "client_secret_post"}}},
 		func(r *realm, o *oauth.ProtectOptions) {
@@ -375,7 +379,7 @@ func TestAuthWithdrawn(t *testing.T) {
 	}
 }
 
-// TestAuthLoopback goes through the real receiver, with a program in place of the browser.
+// TestAuthLoopback tests the real redirect receiver, with a program in place of the browser.
 func TestAuthLoopback(t *testing.T) {
 	r := newRealm(t, authserver.Options{}, nil)
 	pages := make(chan string, 2)
@@ -411,7 +415,8 @@ func TestAuthLoopback(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestAuthForeignSession: a session belongs to whoever opened it; for others it is not there.
+// TestAuthForeignSession checks that a session belongs to the principal that opened it, and is not
+// found for others.
 func TestAuthForeignSession(t *testing.T) {
 	r := newRealm(t, authserver.Options{}, nil)
 	token := func(subject string) string {

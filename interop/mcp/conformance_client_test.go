@@ -8,8 +8,9 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// TestConformanceClient lets the official suite judge our client: all scenarios of both requirement sets, scored or not. The suite tells the client
-// which revision to speak; a second time the client does not listen, and finds out by itself.
+// TestConformanceClient runs the official suite against our client: all scenarios of both
+// requirement sets, scored or not. The suite passes the protocol version to the client; in a second
+// run the client ignores it, and detects the version.
 func TestConformanceClient(t *testing.T) {
 	program := harness.Program(t, "./interop/everything-client")
 	for revision, want := range map[string][2]int{"2025-11-25": {18, 7}, "2026-07-28": {32, 7}} {
@@ -29,7 +30,7 @@ func TestConformanceClient(t *testing.T) {
 	}
 }
 
-// TestConformanceClientOlder plays what is left of the older revisions.
+// TestConformanceClientOlder runs the remaining scenarios of the older protocol versions.
 func TestConformanceClientOlder(t *testing.T) {
 	program := harness.Program(t, "./interop/everything-client")
 	for revision, want := range map[string][]string{
@@ -43,7 +44,8 @@ func TestConformanceClientOlder(t *testing.T) {
 	}
 }
 
-// TestConformanceClientSkills plays the scenarios of the skills extension, which are in no set.
+// TestConformanceClientSkills runs the scenarios of the skills extension, which are in no
+// requirement set.
 func TestConformanceClientSkills(t *testing.T) {
 	program := harness.Program(t, "./interop/everything-client")
 	for _, name := range []string{"no-prefetch", "verify-digest", "verify-size", "verify-frontmatter"} {
@@ -55,7 +57,7 @@ func TestConformanceClientSkills(t *testing.T) {
 	}
 }
 
-// judge holds that all that is wanted was played, and well.
+// judge checks that all required scenarios ran and passed.
 func judge(t *testing.T, all map[string]played, want []string) {
 	t.Helper()
 	for _, name := range want {

@@ -7,9 +7,10 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// TestConformanceServer lets the official suite judge our server: the same program for all revisions, and all scenarios of both requirement sets, scored
-// or not. The numbers are what the suite had when it was pinned: fewer mean that something was not played. The suite waits more than it works, so its
-// runs go side by side, each with a server of its own.
+// TestConformanceServer runs the official suite against our server: the same program for all
+// protocol versions, and all scenarios of both requirement sets, scored or not. The numbers are
+// those of the suite when it was pinned: a lower number means that a scenario did not run. The
+// suite mostly waits, so its runs are concurrent, each with its own server.
 func TestConformanceServer(t *testing.T) {
 	program := harness.Program(t, "./interop/everything-server")
 	serve := func(t *testing.T) string {
@@ -63,10 +64,11 @@ func TestConformanceServer(t *testing.T) {
 	}
 }
 
-// emptyScenario tries nothing in 0.2.0-alpha.12: it says that it waits to be written anew, for subscriptions/listen.
+// emptyScenario checks nothing in 0.2.0-alpha.12: its text announces a rewrite for
+// subscriptions/listen.
 const emptyScenario = "tasks-status-notifications"
 
-// withoutEmpty takes the empty scenario out, and complains once it is not empty any more.
+// withoutEmpty removes the empty scenario, and fails once it is no longer empty.
 func withoutEmpty(t *testing.T, all map[string]played, want []string) []string {
 	t.Helper()
 	p, ok := all[emptyScenario]
@@ -89,7 +91,7 @@ func names(all map[string]played) []string {
 	return out
 }
 
-// count holds that so many checks were made and passed.
+// count checks that the given number of checks ran and passed.
 func count(t *testing.T, all map[string]played, want int) {
 	t.Helper()
 	passed := 0

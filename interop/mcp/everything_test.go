@@ -13,7 +13,7 @@ import (
 
 const everythingServer = "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 
-// TestServerEverything drives npm's server-everything with our client, over all that it serves.
+// TestServerEverything calls npm's server-everything with our client, over all its transports.
 func TestServerEverything(t *testing.T) {
 	t.Run("stdio", func(t *testing.T) {
 		t.Parallel()
@@ -28,7 +28,8 @@ func TestServerEverything(t *testing.T) {
 		port := announcing(t, everythingServer, "streamableHttp")
 		useEverything(ctx, t, h, overHTTP(ctx, t, "http://127.0.0.1:"+port+"/mcp", h.options()))
 	})
-	t.Run("sse", func(t *testing.T) { // POST is refused there, so that only the older way is left
+	// POST is rejected there, so that only the older transport remains
+	t.Run("sse", func(t *testing.T) {
 		t.Parallel()
 		h := newHost(t)
 		ctx := within(t)
@@ -44,7 +45,7 @@ func TestServerEverything(t *testing.T) {
 	})
 }
 
-// wantText holds that a call of a tool went well and said something.
+// wantText returns a function that checks that a tool call succeeded with a text.
 func wantText(t *testing.T, part string) func(*mcp.ToolResult, error) {
 	return func(r *mcp.ToolResult, err error) {
 		t.Helper()
@@ -97,7 +98,7 @@ func useEverything(ctx context.Context, t *testing.T, h *host, c *mcp.Client) {
 		t.Errorf("asked were %+v", h.forms)
 	}
 
-	// A call that is refused until the user has been to a URL (-32042).
+	// A call that fails until the user has visited a URL (-32042).
 	wantText(t, "completed the URL elicitation")(c.CallTool(ctx, "trigger-url-elicitation",
 		map[string]any{"url": "https://example.com/2", "message": "go there", "elicitationId": "e2", "errorPath": true}, nil))
 	if !slices.ContainsFunc(h.forms, func(e mcp.Elicitation) bool { return e.URL == "https://modelcontextprotocol.io" }) {
@@ -149,7 +150,7 @@ func useEverything(ctx context.Context, t *testing.T, h *host, c *mcp.Client) {
 	}
 	subscribed(ctx, t, c)
 
-	// A call that is given up takes nothing with it.
+	// Abandoning a call does not affect the connection.
 	short, cancel := context.WithCancel(ctx)
 	_, err = c.CallTool(short, "trigger-long-running-operation", map[string]any{"duration": 20, "steps": 400},
 		&mcp.CallOptions{Progress: func(mcp.Progress) { cancel() }})
@@ -159,7 +160,7 @@ func useEverything(ctx context.Context, t *testing.T, h *host, c *mcp.Client) {
 	wantText(t, "still there")(c.CallTool(ctx, "echo", jsonrpc.Raw(`{"message":"still there"}`), nil))
 }
 
-// subscribed hears of a resource that changes.
+// subscribed checks that a subscribed resource reports its changes.
 func subscribed(ctx context.Context, t *testing.T, c *mcp.Client) {
 	t.Helper()
 	const uri = "demo://resource/dynamic/text/1"

@@ -16,7 +16,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// TestGoSDKClient lets the official Go SDK's client use our server, over all that it can speak.
+// TestGoSDKClient calls our server with the official Go SDK's client, over all its transports and
+// versions.
 func TestGoSDKClient(t *testing.T) {
 	address := ourEndpoint(t)
 	for _, v := range []mcp.Version{mcp.V20260728, mcp.V20251125, mcp.V20250618, mcp.V20250326, mcp.V20241105} {
@@ -145,7 +146,8 @@ func useFromGo(ctx context.Context, t *testing.T, v mcp.Version, carrier gosdk.T
 	for i := 1; i <= 20; i++ {
 		select {
 		case got := <-progress:
-			if want := "at " + strconv.Itoa(i); got != want && v != mcp.V20241105 { // which has no message in it
+			// whose progress has no message
+			if want := "at " + strconv.Itoa(i); got != want && v != mcp.V20241105 {
 				t.Errorf("progress was %q, want %q", got, want)
 			}
 		case <-ctx.Done():
@@ -176,7 +178,7 @@ func useFromGo(ctx context.Context, t *testing.T, v mcp.Version, carrier gosdk.T
 		}
 	}
 
-	// What the server says unasked.
+	// Notifications of the server.
 	call("grow", nil)
 	select {
 	case <-changed:
@@ -187,7 +189,7 @@ func useFromGo(ctx context.Context, t *testing.T, v mcp.Version, carrier gosdk.T
 		t.Errorf("the new tool is not among %q", names)
 	}
 
-	// A call that is given up.
+	// An abandoned call.
 	before, _ := call("cancelled", nil)
 	short, stop := context.WithCancel(ctx)
 	defer stop()

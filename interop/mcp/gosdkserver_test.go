@@ -19,7 +19,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// goService makes the service of the tests on the official Go SDK.
+// goService returns the service of the tests, based on the official Go SDK.
 func goService() *gosdk.Server {
 	s := gosdk.NewServer(&gosdk.Implementation{Name: "go-sdk", Version: "1.8.0"}, &gosdk.ServerOptions{
 		Instructions: "Add.",
@@ -126,7 +126,7 @@ func goService() *gosdk.Server {
 	return s
 }
 
-// TestGoSDKServer drives a server on the official Go SDK with our client.
+// TestGoSDKServer calls a server based on the official Go SDK with our client.
 func TestGoSDKServer(t *testing.T) {
 	want := func(v mcp.Version) service { return service{name: "go-sdk", version: v} }
 	for _, v := range []mcp.Version{mcp.V20260728, mcp.V20251125, mcp.V20250618, mcp.V20250326, mcp.V20241105} {
@@ -147,7 +147,7 @@ func TestGoSDKServer(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
-			<-ended // whatever it says: we hung up
+			<-ended // the error is irrelevant: we disconnected
 		})
 	}
 	store := func() gosdk.EventStore { return gosdk.NewMemoryEventStore(nil) }
@@ -156,15 +156,18 @@ func TestGoSDKServer(t *testing.T) {
 		options *gosdk.StreamableHTTPOptions
 		pair    bool
 		service service
-		version mcp.Version // that is the only one we speak
+		version mcp.Version // the only version that our client offers
 	}{
-		{"http", &gosdk.StreamableHTTPOptions{EventStore: store()}, false, want(mcp.V20251125), 0}, // with sessions it does not serve the newest revision
+		// It does not support the newest protocol version with sessions.
+		{"http", &gosdk.StreamableHTTPOptions{EventStore: store()}, false, want(mcp.V20251125), 0},
 		{"http 2025-11-25", &gosdk.StreamableHTTPOptions{EventStore: store()}, false, want(mcp.V20251125), mcp.V20251125},
 		{"http 2025-03-26", &gosdk.StreamableHTTPOptions{}, false, service{name: "go-sdk", version: mcp.V20250326, noResuming: true}, mcp.V20250326},
 		{"http plain json", &gosdk.StreamableHTTPOptions{JSONResponse: true}, false,
-			service{name: "go-sdk", version: mcp.V20251125, noPushes: true, noResuming: true}, mcp.V20251125}, // it writes an event into the JSON
+			// It writes an event into the JSON.
+			service{name: "go-sdk", version: mcp.V20251125, noPushes: true, noResuming: true}, mcp.V20251125},
 		{"http without sessions", &gosdk.StreamableHTTPOptions{Stateless: true}, false,
-			service{name: "go-sdk", version: mcp.V20260728, noCancel: true, noResuming: true}, 0}, // it lets handlers run on when the client is gone
+			// It does not cancel handlers when the client disconnects.
+			service{name: "go-sdk", version: mcp.V20260728, noCancel: true, noResuming: true}, 0},
 		{"sse", nil, true, want(mcp.V20251125), 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

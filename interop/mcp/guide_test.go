@@ -17,9 +17,9 @@ import (
 // A guide is one page of docs/guides whose commands are run.
 type guide struct {
 	page     string
-	examples []string          // whose code it shows
-	programs map[string]string // by the name that the commands know them by
-	runs     int               // how many blocks of commands it has
+	examples []string          // examples whose code it shows
+	programs map[string]string // by their names in the commands
+	runs     int               // number of command blocks
 }
 
 var guides = []guide{
@@ -27,7 +27,8 @@ var guides = []guide{
 	{"mcp-client.md", []string{"mcpclient"}, map[string]string{"mcpclient": "./examples/mcpclient"}, 6},
 }
 
-// The commands of the guides run as they stand, but for the ports, and print what the guides say; their Go code is that of the examples.
+// TestGuidesRunAsTheyStand runs the commands of the guides, with different ports, and compares
+// their output with the guides. The Go code of the guides must be that of the examples.
 func TestGuidesRunAsTheyStand(t *testing.T) {
 	demo, err := url.Parse(harness.Demo(t, "http://127.0.0.1:0")[0])
 	if err != nil {
@@ -53,7 +54,7 @@ func TestGuidesRunAsTheyStand(t *testing.T) {
 				switch kind {
 				case "go":
 					isInExamples(t, g.examples, code)
-				case "sh server": // which a program serves in another terminal
+				case "sh server": // a program serves it in another terminal
 					port := serveNotes(t, filepath.Join(dir, "notes"))
 					code = strings.ReplaceAll(code, ":8080/", ":"+port+"/")
 					fallthrough
@@ -91,14 +92,14 @@ func isInExamples(t *testing.T, examples []string, code string) {
 	t.Errorf("the guide shows what no example has:\n%s", code)
 }
 
-// runCommands runs lines of a shell and compares all that they print.
+// runCommands runs shell commands and compares their output.
 func runCommands(t *testing.T, dir, code, want string) {
 	t.Helper()
 	cmd := exec.CommandContext(within(t), "bash", "-c", code)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "XDG_STATE_HOME="+t.TempDir())
 	got, err := cmd.CombinedOutput()
-	if err != nil && !strings.Contains(code, "=\" \"") { // the one that shall fail
+	if err != nil && !strings.Contains(code, "=\" \"") { // the one that must fail
 		t.Errorf("%v:\n%s", err, code)
 	}
 	if strings.TrimSpace(string(got)) != strings.TrimSpace(want) {
@@ -122,7 +123,7 @@ func serveNotes(t *testing.T, program string) (port string) {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it ends by the signal
+		_ = cmd.Wait() // ended by the signal
 	})
 	line, err := bufio.NewReader(stderr).ReadString('\n')
 	found := servesAt.FindStringSubmatch(line)
@@ -132,10 +133,11 @@ func serveNotes(t *testing.T, program string) (port string) {
 	return found[1]
 }
 
-// servesAt is where the example says that it is.
+// servesAt matches the URL that the example prints.
 var servesAt = regexp.MustCompile(`http://127\.0\.0\.1:(\d+)/mcp`)
 
-// The transcript of the README is what `parley mcp` prints.
+// TestReadmeShowsWhatIsPrinted compares the transcript of the README with the output of `parley
+// mcp`.
 func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

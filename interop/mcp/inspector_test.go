@@ -15,20 +15,21 @@ import (
 
 const inspectorCLI = "node/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
-// node22 is a newer Node than the system may have: the inspector needs 22.19. It is one of the packages.
+// node22 is a newer Node than the system may have: the inspector requires 22.19. It is one of the
+// npm packages.
 const node22 = "node/node_modules/.bin/node"
 
 // An inspected is one run of the inspector's command line.
 type inspected struct {
 	exit   int
-	result jsonValue // what it printed
+	result jsonValue // the printed result
 	stderr string
 }
 
-// A jsonValue is decoded JSON that is looked into by path.
+// A jsonValue is decoded JSON that is accessed by path.
 type jsonValue struct{ v any }
 
-// at walks down by names and indexes; what is not there is nil.
+// at returns the value at a path of names and indexes, or nil if it is missing.
 func (j jsonValue) at(path ...any) any {
 	v := j.v
 	for _, step := range path {
@@ -47,7 +48,7 @@ func (j jsonValue) at(path ...any) any {
 	return v
 }
 
-// names lists a member of all elements of a list.
+// names returns a member of all elements of a list.
 func (j jsonValue) names(list, member string) (names []string) {
 	elements, _ := j.at("result", list).([]any)
 	for _, e := range elements {
@@ -57,13 +58,14 @@ func (j jsonValue) names(list, member string) (names []string) {
 	return names
 }
 
-// inspect runs the inspector on a server: target is an address with its flags, or the words of a child.
+// inspect runs the inspector on a server. target is an address with its flags, or the command line
+// of a child process.
 func inspect(t *testing.T, target []string, words ...string) inspected {
 	t.Helper()
 	argv := append([]string{harness.Need(t, "Node 22", node22), harness.Need(t, "the inspector", inspectorCLI), "--cli", "--quiet", "--format", "json"}, words...)
 	argv = append(argv, target...)
 	cmd := harness.Command(within(t), t, argv)
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // it keeps a catalog there
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // it stores a catalog there
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -82,7 +84,8 @@ func inspect(t *testing.T, target []string, words ...string) inspected {
 	return out
 }
 
-// TestInspector lets the official inspector look at `parley demo`, over all that it speaks and in both eras.
+// TestInspector runs the official inspector on `parley demo`, over all its transports and in both
+// eras.
 func TestInspector(t *testing.T) {
 	web := strings.TrimSuffix(harness.Demo(t, "http://127.0.0.1:0")[0], "/rpc")
 	child := []string{"--", harness.Parley(t), "demo", "--mcp", "--stdio"}
@@ -96,7 +99,8 @@ func TestInspector(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inspectTools(t, target, strings.HasSuffix(name, "modern"))
-			if strings.HasPrefix(name, "Streamable") || name == "stdio, legacy" { // each run costs half a second of a core
+			// Each run takes half a second of CPU time.
+			if strings.HasPrefix(name, "Streamable") || name == "stdio, legacy" {
 				inspectRest(t, target)
 			}
 		})
@@ -104,7 +108,7 @@ func TestInspector(t *testing.T) {
 }
 
 func inspectTools(t *testing.T, target []string, modern bool) {
-	// --strict finds schemas that other hosts stumble over, and ends with 6 if there is one.
+	// --strict reports schemas that other hosts fail on, and exits with 6 if there is one.
 	list := inspect(t, target, "--method", "tools/list", "--strict")
 	if names := list.result.names("tools", "name"); list.exit != 0 || !slices.Contains(names, "calculator/add") || !slices.Contains(names, "book-table") {
 		t.Errorf("tools/list: exit code %d, %q, %s", list.exit, names, list.stderr)
@@ -113,7 +117,7 @@ func inspectTools(t *testing.T, target []string, modern bool) {
 	if got := sum.result.at("result", "structuredContent", "result"); sum.exit != 0 || got != 65.0 {
 		t.Errorf("tools/call calculator/add: exit code %d, %v, %s", sum.exit, got, sum.stderr)
 	}
-	// A tool that fails is its exit code 5, as it is ours.
+	// A failed tool call has exit code 5, as with parley.
 	zero := inspect(t, target, "--method", "tools/call", "--tool-name", "calculator/divide", "--tool-args-json", `{"a":1,"b":0}`)
 	if text, _ := zero.result.at("result", "content", 0, "text").(string); zero.exit != 5 || !strings.HasPrefix(text, "Division by zero") {
 		t.Errorf("tools/call calculator/divide: exit code %d, %q, %s", zero.exit, text, zero.stderr)

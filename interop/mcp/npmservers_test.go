@@ -7,7 +7,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// TestNPMServers drives servers on the TypeScript SDKs with our client, over all that they serve.
+// TestNPMServers calls servers based on the TypeScript SDKs with our client, over all their
+// transports.
 func TestNPMServers(t *testing.T) {
 	old := service{name: "sdk-v1", version: mcp.V20251125}
 	new := service{name: "sdk-v2", version: mcp.V20260728}
@@ -15,7 +16,7 @@ func TestNPMServers(t *testing.T) {
 	legacy := service{name: "sdk-v2", version: mcp.V20251125}
 	tests := []struct {
 		name, script, mode string
-		path               string // "": stdio
+		path               string // "" for stdio
 		service            service
 		versions           []mcp.Version
 	}{
@@ -49,7 +50,7 @@ func TestNPMServers(t *testing.T) {
 	}
 }
 
-// TestNPMServerForgets sees our client through the loss of its session.
+// TestNPMServerForgets checks how our client handles the loss of its session.
 func TestNPMServerForgets(t *testing.T) {
 	ctx := within(t)
 	h := newHost(t)

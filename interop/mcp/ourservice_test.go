@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +16,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// serveStdio has the test binary serve the service of the tests on its stdin and stdout: programs that start a server get it that way.
+// serveStdio is the environment variable that makes the test binary serve the tests' service on
+// stdin and stdout, for programs that start a server.
 const serveStdio = "PARLEY_INTEROP_MCP_STDIO"
 
 func init() {
@@ -32,7 +34,8 @@ func init() {
 	os.Exit(0)
 }
 
-// ourService makes the service of the tests on our own server. It also returns how many waits were cancelled.
+// ourService returns the service of the tests, based on our own server, and the number of cancelled
+// waits.
 func ourService() (*mcp.Server, *atomic.Int64) {
 	s := mcp.NewServer(mcp.Implementation{Name: "parley", Version: "1.0.0"}, &mcp.ServerOptions{Instructions: "Add.", Tools: true,
 		Report: func(what string, err error) { fmt.Fprintf(os.Stderr, "server: %s: %v\n", what, err) }})
@@ -87,6 +90,17 @@ func ourService() (*mcp.Server, *atomic.Int64) {
 		}
 		return fmt.Sprint("counted to ", in.To), nil
 	})
+	mcp.AddTool(s, mcp.Tool{Name: "pid", Description: "Returns the ID of the server's process."}, func(context.Context, *mcp.Request, none) (string, error) {
+		return strconv.Itoa(os.Getpid()), nil
+	})
+	mcp.AddTool(s, mcp.Tool{Name: "second", Description: "Takes a second."}, func(ctx context.Context, _ *mcp.Request, _ none) (string, error) {
+		select {
+		case <-time.After(time.Second):
+			return "a second", nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})
 	var cancelled atomic.Int64
 	mcp.AddTool(s, mcp.Tool{Name: "wait", Description: "Waits until it is cancelled."}, func(ctx context.Context, r *mcp.Request, _ none) (string, error) {
 		if err := r.Progress(ctx, 0, 0, "waiting"); err != nil {
@@ -132,7 +146,7 @@ func ourService() (*mcp.Server, *atomic.Int64) {
 	return s, &cancelled
 }
 
-// ourEndpoint serves our service at /mcp, and over HTTP+SSE at /sse, for the time of the test.
+// ourEndpoint serves our service at /mcp, and over HTTP+SSE at /sse, until the test ends.
 func ourEndpoint(t *testing.T) (address string) {
 	t.Helper()
 	s, _ := ourService()
@@ -153,7 +167,8 @@ func ourEndpoint(t *testing.T) (address string) {
 	return web.URL
 }
 
-// TestOurselves is the service on our own server, for our own client: what the other tests rest on.
+// TestOurselves calls the service on our own server with our own client. The other tests depend on
+// it.
 func TestOurselves(t *testing.T) {
 	address := ourEndpoint(t)
 	for _, v := range []mcp.Version{mcp.V20260728, mcp.V20251125, mcp.V20250618, mcp.V20250326} {

@@ -18,10 +18,10 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// us is how our side presents itself.
+// us is the implementation that our side sends.
 var us = mcp.Implementation{Name: "parley", Version: "1.0.0"}
 
-// patience bounds one conversation with another program.
+// patience is the timeout of one conversation with another program.
 const patience = 30 * time.Second
 
 func within(t *testing.T) context.Context {
@@ -31,7 +31,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// A host is what a client of ours can be asked, and what it heard.
+// A host holds the handlers of a client of ours, and what they received.
 type host struct {
 	t *testing.T
 
@@ -73,7 +73,7 @@ func (h *host) options() mcp.ClientOptions {
 // child connects our client to a program on stdio.
 func child(ctx context.Context, t *testing.T, argv []string, o mcp.ClientOptions) *mcp.Client {
 	t.Helper()
-	// server-everything does not end with its stdin.
+	// server-everything does not exit when its stdin is closed.
 	p, err := stdio.Start(ctx, argv, &stdio.Options{Patience: stdio.Patience{Stdin: time.Second, Terminate: time.Second}})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func child(ctx context.Context, t *testing.T, argv []string, o mcp.ClientOptions
 		t.Fatalf("connect to %v: %v\n%s", argv, err, p.Stderr())
 	}
 	t.Cleanup(func() {
-		_ = c.Close() // what the child says as it goes is its own affair
+		_ = c.Close() // the child's exit status is irrelevant
 		if t.Failed() {
 			t.Logf("stderr of %v:\n%s", argv, p.Stderr())
 		}
@@ -108,12 +108,14 @@ func overHTTP(ctx context.Context, t *testing.T, address string, o mcp.ClientOpt
 
 var announced = regexp.MustCompile(`listening at port (\d+)`)
 
-// announcing starts a Node program that serves on a port of its choice, and returns the port. script is seen from here.
+// announcing starts a Node program that serves on a port of its choice, and returns the port.
+// script is a path relative to this folder.
 func announcing(t *testing.T, script string, args ...string) (port string) {
 	t.Helper()
 	argv := node(t, script, args...)
 	argv = append([]string{argv[0], "--import", "./node/announce.mjs"}, argv[1:]...)
-	cmd := harness.Command(context.Background(), t, argv) // it outlives the test's context, which ends before the cleanup
+	// It outlives the test's context, which is canceled before the cleanup.
+	cmd := harness.Command(context.Background(), t, argv)
 	cmd.Env = append(os.Environ(), "PORT=0")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -138,7 +140,7 @@ func announcing(t *testing.T, script string, args ...string) (port string) {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // not all of them have a way to end by themselves
+		_ = cmd.Process.Kill() // not all of them exit by themselves
 		<-read
 		_ = cmd.Wait()
 	})

@@ -12,20 +12,21 @@ import (
 	"github.com/da1ed7bb/parley/mcp"
 )
 
-// A service is what a server of the tests offers, the same on each SDK: tools add, fail, ask, think, where, count, wait, cancelled, reconnect
-// and grow; the resource test://static and the template test://item/{id}; the prompt greet.
+// A service is the server of the tests, with the same features on each SDK: tools add, fail, ask,
+// think, where, count, wait, cancelled, reconnect and grow; the resource test://static and the
+// template test://item/{id}; the prompt greet.
 type service struct {
 	name       string
-	version    mcp.Version // that comes out of the opening
-	noAsking   bool        // the server cannot ask: it keeps no session
-	noForms    bool        // it does not ask the user in a revision that cannot
-	noPushes   bool        // nothing comes but answers
-	noResuming bool        // a stream that breaks off does not go on
-	noCancel   bool        // the server does not tell its handlers that the client is gone
-	headers    bool        // there is a tool region, whose argument stands in a header
+	version    mcp.Version // negotiated protocol version
+	noAsking   bool        // the server cannot send requests: it has no session
+	noForms    bool        // it does not use forms in a protocol version without them
+	noPushes   bool        // the server sends only responses
+	noResuming bool        // a broken stream is not resumed
+	noCancel   bool        // the server does not cancel handlers when the client disconnects
+	headers    bool        // the tool region exists, whose argument is also a header
 }
 
-// use drives a service with our client.
+// use calls a service with our client.
 func (s service) use(ctx context.Context, t *testing.T, h *host, c *mcp.Client) {
 	t.Helper()
 	if c.Version() != s.version {
@@ -113,7 +114,7 @@ func (s service) tools(ctx context.Context, t *testing.T, c *mcp.Client) (names 
 	return names
 }
 
-// crowd makes many calls at once.
+// crowd makes many concurrent calls.
 func (s service) crowd(ctx context.Context, t *testing.T, c *mcp.Client) {
 	t.Helper()
 	results := make(chan error)
@@ -134,7 +135,7 @@ func (s service) crowd(ctx context.Context, t *testing.T, c *mcp.Client) {
 	}
 }
 
-// grow hears that there is one more tool.
+// grow waits for the notification of an additional tool.
 func (s service) grow(ctx context.Context, t *testing.T, c *mcp.Client) {
 	t.Helper()
 	ctx, stop := context.WithCancel(ctx)
@@ -155,7 +156,8 @@ func (s service) grow(ctx context.Context, t *testing.T, c *mcp.Client) {
 	}
 }
 
-// sumOf is what add answered: structured, or in a text where a revision has no structure.
+// sumOf returns the result of add: structured, or in a text if the protocol version has no
+// structured results.
 func sumOf(r *mcp.ToolResult) string {
 	if r.Structured == nil {
 		return r.Text()
@@ -163,7 +165,7 @@ func sumOf(r *mcp.ToolResult) string {
 	return string(r.Structured)
 }
 
-// cancel gives up a call, and sees that the server's handler heard of it.
+// cancel abandons a call, and checks that the server's handler was cancelled.
 func (s service) cancel(ctx context.Context, t *testing.T, c *mcp.Client) {
 	t.Helper()
 	before := s.cancelled(ctx, t, c)

@@ -18,7 +18,7 @@ import (
 
 const suiteFolder = "node/node_modules/@modelcontextprotocol/conformance"
 
-// node is the command line of a script in node/.
+// node returns the command line of a script in node/.
 func node(t *testing.T, script string, args ...string) []string {
 	t.Helper()
 	program, err := exec.LookPath("node")
@@ -38,17 +38,18 @@ type check struct {
 	Details      json.RawMessage `json:"details"`
 }
 
-// A played is what became of one scenario.
+// A played is the result of one scenario.
 type played struct {
 	checks []check
 	stderr string // of a client
 }
 
-// stamp is what the suite puts behind the name of a scenario.
+// stamp matches the timestamp that the suite appends to the name of a scenario.
 var stamp = regexp.MustCompile(`-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$`)
 
-// runSuite runs the conformance suite, `leg` being "client" or "server", and returns its verdicts by scenario. Whether the verdicts are good is the
-// caller's to say: the suite's own exit status speaks of the scored scenarios alone.
+// runSuite runs the conformance suite, with `leg` "client" or "server", and returns its verdicts by
+// scenario. The caller must check the verdicts, because the exit status of the suite covers the
+// scored scenarios only.
 func runSuite(t *testing.T, leg string, args ...string) map[string]played {
 	t.Helper()
 	out := t.TempDir()
@@ -87,7 +88,7 @@ func runSuite(t *testing.T, leg string, args ...string) map[string]played {
 	return found
 }
 
-// verdicts reports each check that is not green, and a scenario without any.
+// verdicts reports each check that did not pass, and a scenario without any.
 func (p played) verdicts(t *testing.T) {
 	t.Helper()
 	good := 0
@@ -108,7 +109,7 @@ func (p played) verdicts(t *testing.T) {
 	}
 }
 
-// required returns what a requirement set of the suite wants of a leg: the scenarios that are scored, and those that are not.
+// required returns the scenarios in a requirement set of the suite for a leg: scored and unscored.
 func required(t *testing.T, revision, leg string) (scored, unscored []string) {
 	t.Helper()
 	text, err := os.ReadFile(harness.Need(t, "the conformance suite", suiteFolder+"/requirements/"+revision+".yaml"))

@@ -55,7 +55,16 @@ wss.on('connection', (socket) => {
     }
     return 'liftoff';
   });
-  socket.on('message', (text) => both.receiveAndSend(JSON.parse(text)).catch((err) => console.error(err.message, String(text))));
+  socket.on('message', (text) => {
+    let message;
+    try {
+      message = JSON.parse(text);
+    } catch {
+      socket.send(JSON.stringify(createJSONRPCErrorResponse(null, -32700, 'Parse error')));
+      return;
+    }
+    both.receiveAndSend(message).catch((err) => console.error(err.message, String(text)));
+  });
 });
 
 ready({ http: `http://127.0.0.1:${http.address().port}/`, ws: `ws://127.0.0.1:${wss.address().port}/` });

@@ -1,5 +1,6 @@
-// Package orchestrator_test does plans with a team of other people's agents: the echo of a2a-go's command, and an agent by
-// @agentclientprotocol/sdk that is a child process; beside them ours, so that there are five protocols.
+// Package orchestrator_test runs plans with a team of agents of other projects: the echo of
+// a2a-go's command, and an agent based on @agentclientprotocol/sdk in a child process. Our own
+// agents complete the team to five protocols.
 package orchestrator_test
 
 import (
@@ -39,7 +40,7 @@ import (
 const victim = "PARLEY_INTEROP_VICTIM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(victim) != "" { // this binary again, as an agent that dies when it is asked
+	if os.Getenv(victim) != "" { // this binary again, as an agent that exits on request
 		a := &agent.Agent{Card: agent.Card{Name: "victim", Description: "Dies."}, Run: func(context.Context, *agent.Run) error {
 			return errors.Join(kill(os.Getpid()), errors.New("still there"))
 		}}
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(harness.Main(m))
+	os.Exit(m.Run())
 }
 
 func kill(pid int) error {
@@ -59,7 +60,7 @@ func kill(pid int) error {
 	return errors.Join(p.Kill(), p.Release())
 }
 
-// echo is an agent of ours.
+// echo returns an agent of ours.
 func echo(name string) *agent.Agent {
 	return &agent.Agent{Card: agent.Card{Name: name, Description: "Says it again."}, Run: func(ctx context.Context, r *agent.Run) error {
 		return r.Say(ctx, r.Text())
@@ -69,11 +70,7 @@ func echo(name string) *agent.Agent {
 // a2aEcho starts `a2a serve --echo` and returns its address.
 func a2aEcho(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "a2a")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/a2aproject/a2a-go/v2/cmd/a2a")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build a2a: %v\n%s", err, out)
-	}
+	program := harness.GoTool(t, "a2a")
 	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +84,7 @@ func a2aEcho(t *testing.T) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // the test's context has ended by then
+	t.Cleanup(func() { // the test's context is canceled by then
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
@@ -105,9 +102,9 @@ func a2aEcho(t *testing.T) string {
 	}
 }
 
-// A peerLog counts what the JavaScript agent says on stderr.
+// A peerLog counts the messages of the JavaScript agent on stderr.
 type peerLog struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	lines   map[string]int
 	changed chan struct{}
 }
@@ -145,7 +142,7 @@ func (l *peerLog) wait(t *testing.T, line string, times int) {
 	}
 }
 
-// team reaches five agents in five protocols.
+// team returns a team of five agents in five protocols.
 func team(t *testing.T, log *peerLog) *orchestrator.Team {
 	t.Helper()
 	harness.Need(t, "@agentclientprotocol/sdk", filepath.Join("..", "editor", "node", "node_modules", "@agentclientprotocol", "sdk"))
@@ -211,16 +208,17 @@ steps:
 output: "{{ all.results.vote }} {{ all.results.permission }} {{ all.results.number }} {{ all.results.dead.state }}"
 `
 
-// Fifty plans at once over five agents in five protocols, two of them other people's: a quorum, a slow loser that is cancelled on the
-// wire, a question that a person answers, an agent that is killed. What is told is written down, and nothing is left behind.
+// TestFiftyPlans runs fifty concurrent plans with five agents in five protocols, two of them of
+// other projects: a quorum, a slow loser that is cancelled on the wire, a question with human
+// input, an agent that is killed. All events are recorded, and no resources leak.
 func TestFiftyPlans(t *testing.T) {
 	const runs = 50
-	children(t) // so that the runtime has what it opens once, for networks and processes
+	children(t) // opens what the runtime opens once, for networks and processes
 	if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil || l.Close() != nil {
 		t.Fatal(err)
 	}
 	files := openFiles(t)
-	t.Cleanup(func() { // the last one to run
+	t.Cleanup(func() { // runs last
 		goleak.VerifyNone(t)
 		if now := openFiles(t); now > files {
 			t.Errorf("%d files are open, %d were before:\n%s", now, files, openNames())
@@ -320,9 +318,9 @@ func openFiles(t *testing.T) int {
 
 func openNames() string {
 	var b strings.Builder
-	entries, _ := os.ReadDir("/proc/self/fd") // only for a message
+	entries, _ := os.ReadDir("/proc/self/fd") // used only in a message
 	for _, e := range entries {
-		name, _ := os.Readlink("/proc/self/fd/" + e.Name()) // it may be gone
+		name, _ := os.Readlink("/proc/self/fd/" + e.Name()) // it may be closed
 		fmt.Fprintln(&b, e.Name(), name)
 	}
 	return b.String()

@@ -26,9 +26,9 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// A diary is what the other side notes about itself.
+// A diary is the log of the other side.
 type diary struct {
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	lines   []string
 	changed chan struct{}
 }
@@ -43,7 +43,7 @@ func (d *diary) write(line string) {
 	d.changed = make(chan struct{})
 }
 
-// has waits until a line holds text.
+// has waits until a line contains text.
 func (d *diary) has(t *testing.T, text string) {
 	t.Helper()
 	end := time.After(patience)
@@ -62,7 +62,7 @@ func (d *diary) has(t *testing.T, text string) {
 	}
 }
 
-// waiting waits until it is given up, and notes why.
+// waiting blocks until ctx is cancelled, and logs the reason.
 func (d *diary) waiting(ctx context.Context, who string) error {
 	d.write(who + " begins")
 	<-ctx.Done()
@@ -70,7 +70,8 @@ func (d *diary) waiting(ctx context.Context, who string) error {
 	return context.Cause(ctx)
 }
 
-// others are servers of the test: an agent that waits and one that fails, in ACP and A2A, and an MCP server that asks and waits.
+// others starts the test's servers: an agent that waits and one that fails, in ACP and A2A, and an
+// MCP server that asks and waits.
 func others(t *testing.T, d *diary) (base string) {
 	t.Helper()
 	wait := &agent.Agent{Card: agent.Card{Name: "wait", Description: "Waits until it is given up."}, Run: func(ctx context.Context, r *agent.Run) error {
@@ -132,7 +133,7 @@ func others(t *testing.T, d *diary) (base string) {
 	return server.URL
 }
 
-// blamesNobody fails if a rule is said to be broken by what was recorded.
+// blamesNobody fails if a rule is reported as broken in the recording.
 func (u *up) blamesNobody(t *testing.T) {
 	t.Helper()
 	if found := u.call(t, "wire/rows", map[string]any{"filter": "status:broken"}); !strings.HasPrefix(string(found), `{"rows":[]`) {
@@ -140,41 +141,42 @@ func (u *up) blamesNobody(t *testing.T) {
 	}
 }
 
-// startRun starts a run of the target that is chosen in the list at the side.
+// startRun starts a run of the target that is selected in the sidebar.
 func (p *tab) startRun() {
 	p.t.Helper()
 	p.clickOn(`eyes.first("button", "Start a run", eyes.first("navigation", "Targets and sessions"))`)
 	p.see("region", "Agent run")
 }
 
-// runs opens the run of a target from the list at the side.
+// runs opens the run of a target from the sidebar.
 func (p *tab) runs(name string) {
 	p.t.Helper()
 	p.clickOn(`eyes.first("button", /^(\S+ )?` + strings.NewReplacer("/", `\/`, ".", `\.`).Replace(name) + `/, eyes.first("navigation", "Targets and sessions"))`)
 	p.startRun()
 }
 
-// tells says something to the agent.
+// tells sends a message to the agent.
 func (p *tab) tells(text string) {
 	p.t.Helper()
-	p.fill("textbox", "What to say", text)
+	p.fill("textbox", "Message to the agent", text)
 	p.key("Enter")
 }
 
-// ends waits until the run says how it ended.
+// ends waits until the run shows its result.
 func (p *tab) ends(how string) {
 	p.t.Helper()
 	p.until("the run does not say "+how, `/`+how+`/.test(eyes.text(eyes.first("region", "Agent run")))`)
 }
 
-// pick chooses an agent of several.
+// pick selects one of several agents.
 func (p *tab) pick(name string) {
 	p.t.Helper()
 	p.see("combobox", "Agent")
 	p.until("the agent cannot be chosen", `(() => { const s = eyes.first("combobox", "Agent"); if (![...s.options].some((o) => o.value === `+quoted(name)+`)) return false; s.value = `+quoted(name)+`; s.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`)
 }
 
-// An agent behind ACP: it streams, asks and goes on, waits for an answer that comes later, tells how far it is and is cancelled.
+// TestRunACP runs an agent over ACP: it streams, asks and continues, waits for a later answer,
+// reports progress and is cancelled.
 func TestRunACP(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "")
@@ -187,22 +189,22 @@ func TestRunACP(t *testing.T) {
 
 	p.pick("ask")
 	p.tells("good morning")
-	p.see("group", "Question of the agent")
+	p.see("group", "Question from the agent")
 	p.says("What is your name?")
 	p.judgeBoth("run-question")
 	p.fill("textbox", "Your answer", "Ada")
 	p.key("Enter")
-	p.says("Hello Ada! You said: good morning")
+	p.says("Hello Ada! Your message: good morning")
 	p.ends("Completed")
 	p.row(`runs\/resume`)
 
 	p.tells("good evening")
 	p.click("button", "Answer later")
-	p.ends("It waits for you")
+	p.ends("Waiting for you")
 	p.judge("run-waits")
 	p.fill("textbox", "Your answer", "Grace")
 	p.click("button", "Answer")
-	p.says("Hello Grace! You said: good evening")
+	p.says("Hello Grace! Your message: good evening")
 	p.ends("Completed")
 
 	p.pick("slow")
@@ -215,7 +217,8 @@ func TestRunACP(t *testing.T) {
 	p.judgeBoth("run-cancelled")
 }
 
-// An agent behind A2A: it streams, asks (input-required) and goes on in the same task, waits for later, and is cancelled.
+// TestRunA2A runs an agent over A2A: it streams, asks (input-required) and continues in the same
+// task, waits for a later answer, and is cancelled.
 func TestRunA2A(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "")
@@ -232,13 +235,13 @@ func TestRunA2A(t *testing.T) {
 	p.says("What is your name?")
 	p.fill("textbox", "Your answer", "Ada")
 	p.click("button", "Answer")
-	p.says("Hello Ada! You said: good morning")
+	p.says("Hello Ada! Your message: good morning")
 	p.ends("Completed")
 
 	p.tells("/scribe water the plants")
 	p.says("bytes to note.md?")
 	p.click("button", "Answer later")
-	p.ends("It waits for you")
+	p.ends("Waiting for you")
 	p.click("button", "/^(Yes|Allow)/")
 	p.ends("Completed")
 	p.says("note.md")
@@ -250,14 +253,15 @@ func TestRunA2A(t *testing.T) {
 	p.row(`CancelTask`)
 }
 
-// An agent of editors, a program on stdio: it streams, asks for permission, and files what it wrote; on a phone too.
+// TestRunEditor runs an agent of the Agent Client Protocol, a program on stdio: it streams, asks
+// for permission, and writes files; also on a phone.
 func TestRunEditor(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.runs("@scribe")
 	p.tells("Water the plants. Feed the cat.")
 	p.says("bytes to note.md?")
-	p.see("group", "Question of the agent")
+	p.see("group", "Question from the agent")
 	p.guideImage("run")
 	p.judgeBoth("run-permission")
 	p.click("button", "/^(Yes|Allow)/")
@@ -286,7 +290,8 @@ func TestRunEditor(t *testing.T) {
 	p.says("Written to note.md.")
 }
 
-// Who fails says why; who is cancelled hears of it: their own diary has it.
+// TestRunEnds checks that a failed run shows its reason. A cancelled agent receives the
+// cancellation, which its own log shows.
 func TestRunEnds(t *testing.T) {
 	d := newDiary()
 	base := others(t, d)
@@ -316,13 +321,14 @@ func TestRunEnds(t *testing.T) {
 			p.pick(c.pick)
 		}
 		p.tells("print it")
-		p.ends("It failed")
+		p.ends("Failed")
 		p.says("The printer is on fire.")
 		p.judge("run-failed")
 	}
 }
 
-// Agents that nobody here wrote: the official SDK for A2A asks and is cancelled, that of the editor protocol too.
+// TestRunForeign runs third-party agents: the official SDK for A2A asks and is cancelled, and so
+// does that of the Agent Client Protocol.
 func TestRunForeign(t *testing.T) {
 	server := harness.Need(t, "the A2A SDK", "../a2a/node/node_modules/.installed-from")
 	_ = server
@@ -372,7 +378,7 @@ func TestRunForeign(t *testing.T) {
 	p.ends("Cancelled")
 }
 
-// compose puts bytes for a target into the composer and sends them.
+// compose puts text for a target into the composer and sends it.
 func (p *tab) compose(u *up, name, text string) {
 	p.t.Helper()
 	p.visit(u.at(draftLink(name, text)))
@@ -381,7 +387,8 @@ func (p *tab) compose(u *up, name, text string) {
 	p.clickOn(`eyes.first("button", /^Send/, eyes.first("region", "Composer"))`)
 }
 
-// A call that is given up by hand is given up at the other side, in each protocol: its own diary says so.
+// TestCancelReaches checks that a call cancelled by hand is cancelled at the other side in each
+// protocol, which its own log shows.
 func TestCancelReaches(t *testing.T) {
 	d := newDiary()
 	base := others(t, d)
@@ -408,14 +415,15 @@ func TestCancelReaches(t *testing.T) {
 	}
 }
 
-// answers answers the question that is in the composer with one of its drafts.
+// answers responds to the question in the composer with one of its drafts.
 func (p *tab) answers(name string) {
 	p.t.Helper()
 	p.click("button", name)
 	p.key("Ctrl+Enter")
 }
 
-// What servers ask is answered by hand: a login elsewhere, folders, a model's words, a method of one's own, a permission.
+// TestQuestionsByHand answers requests from servers by hand: a login elsewhere, folders, a model's
+// text, a custom method, a permission.
 func TestQuestionsByHand(t *testing.T) {
 	base := others(t, newDiary())
 	u := start(t)
@@ -425,35 +433,40 @@ func TestQuestionsByHand(t *testing.T) {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, name, arguments)
 	}
 
-	// elicitation/create in URL mode: the address is shown, and nothing is opened by itself.
+	// A request elicitation/create in URL mode: the address is shown, and nothing is opened
+	// automatically.
 	p.compose(u, base+"/mcp", call(40, "ask-url", "{}"))
+	p.question()
 	p.see("button", "Accept")
 	p.says("https://pay.example/9")
-	p.see("link", "Open it in a tab of its own")
+	p.see("link", "Open in a new tab")
 	p.judgeBoth("question-url")
 	p.answers("Accept")
 	p.row(`ask-url .*result`)
 	p.until("the tool did not hear of it", `eyes.all("region").some((e) => /url: accept/.test(e.textContent))`)
 
-	// roots/list
+	// A request roots/list.
 	p.compose(u, base+"/mcp", call(41, "ask-roots", "{}"))
+	p.question()
 	p.see("button", "One folder")
 	p.judge("question-roots")
 	p.answers("One folder")
 	p.row(`ask-roots .*result`)
 	p.until("the tool did not get the folder", `eyes.all("region").some((e) => /file:\/\/\/tmp\/project/.test(e.textContent))`)
 
-	// sampling/createMessage: the person is the model.
+	// A request sampling/createMessage: the person replaces the model.
 	p.compose(u, "@table", call(42, "kitchen/invent", `{"ingredients":["leek","apple"]}`))
-	p.says("You are the model")
+	p.question()
+	p.says("Write the reply yourself")
 	p.judge("question-sampling")
 	p.bytes(strings.Replace(ask[string](p, "eyes.bytes()"), `"text": ""`, `"text": "Leek with apple."`, 1))
 	p.key("Ctrl+Enter")
 	p.row(`kitchen\/invent.*result`)
 	p.until("the tool did not get the words", `eyes.all("region").some((e) => /Leek with apple/.test(e.textContent))`)
 
-	// ask: a method of the caller's own.
+	// A request ask: a custom method of the caller.
 	p.compose(u, "@demo-tcp", `{"jsonrpc":"2.0","id":43,"method":"ask","params":{"question":"Tea?"}}`)
+	p.question()
 	p.says("Tea?")
 	p.judge("question-ask")
 	p.bytes(strings.Replace(ask[string](p, "eyes.bytes()"), `"result": ""`, `"result": "Yes, with milk."`, 1))
@@ -461,13 +474,14 @@ func TestQuestionsByHand(t *testing.T) {
 	p.row(`ask .*result`)
 	p.until("the answer did not arrive", `eyes.all("region").some((e) => /Yes, with milk/.test(e.textContent))`)
 
-	// session/request_permission: the editor's part, by hand.
+	// A request session/request_permission: the editor's part, by hand.
 	var s struct {
 		Ref    string         `json:"ref"`
 		Answer string         `json:"answer"`
 		Rest   map[string]any `json:",embed"`
 	}
-	p = u.page(t, desk, "") // pages that were left may keep their stream for a while, and a browser has six connections
+	// Pages that were left may hold their stream for a while, and a browser has six connections.
+	p = u.page(t, desk, "")
 	u.call(t, "targets/open", map[string]any{"target": "@scribe"})
 	if err := json.Unmarshal(u.call(t, "send", map[string]any{"target": "@scribe", "wait": true, "text": `{"jsonrpc":"2.0","id":50,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`}), &s); err != nil {
 		t.Fatal(err)
@@ -491,11 +505,13 @@ func TestQuestionsByHand(t *testing.T) {
 	}
 	p.compose(u, "@scribe", fmt.Sprintf(`{"jsonrpc":"2.0","id":51,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Feed the cat."}]}}`, made.Result.ID))
 	p.row(`session\/request_permission`)
-	p.says("asks for permission")
+	p.question()
+	p.says("requests permission")
 	p.judgeBoth("question-permission")
 	p.answers("/^(Yes|Allow)/")
 	p.row(`fs\/write_text_file`)
-	p.says("Nothing is written")
+	p.question()
+	p.says("No file is written")
 	p.answers("Done")
 	p.row(`session\/prompt .*(result|end_turn)`)
 }

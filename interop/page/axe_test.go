@@ -17,14 +17,14 @@ var axeSource = sync.OnceValue(func() string {
 	return string(text)
 })
 
-// A violation is what axe-core found.
+// A violation is one that axe-core found.
 type violation struct {
 	ID    string   `json:"id"`
 	Help  string   `json:"help"`
 	Nodes []string `json:"nodes"`
 }
 
-// judge lets axe-core look at the page as it is. All of its rules are on that are on by itself.
+// judge runs axe-core on the current page, with all rules that are enabled by default.
 func (p *tab) judge(state string) {
 	p.t.Helper()
 	harness.Need(p.t, "axe-core", "node/node_modules/.installed-from")
@@ -37,7 +37,7 @@ func (p *tab) judge(state string) {
 	}
 }
 
-// judgeBoth judges, and takes a picture, in light and in dark.
+// judgeBoth runs judge and takes a screenshot, in light and in dark mode.
 func (p *tab) judgeBoth(state string) {
 	p.t.Helper()
 	was := p.look
@@ -52,7 +52,7 @@ func (p *tab) judgeBoth(state string) {
 	p.as(was)
 }
 
-// A judge who finds nothing anywhere is none.
+// TestAxeFindsFaults checks that axe-core finds the faults of a page that has some.
 func TestAxeFindsFaults(t *testing.T) {
 	p := open(t, `data:text/html,<html><title>x</title><body><img src="data:,"><button></button><p style="color:%23ccc;background:%23fff">pale</p>`, desk)
 	harness.Need(t, "axe-core", "node/node_modules/.installed-from")

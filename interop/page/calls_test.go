@@ -5,10 +5,11 @@ import (
 	"testing"
 )
 
-// bookTable calls a tool that tells its progress and asks a question in the middle. The time is full every evening.
+// bookTable calls a tool that reports progress and sends a request in the middle. The requested
+// time is always fully booked.
 const bookTable = `{"jsonrpc":"2.0","id":70,"method":"tools/call","params":{"name":"book-table","arguments":{"restaurant":"Zur Linde","guests":4,"time":"19:30"},"_meta":{"progressToken":"p70"}}}`
 
-// bookTableByHand is the same, laid out as a person would.
+// bookTableByHand is the same call, formatted as a person would.
 const bookTableByHand = `{
   "jsonrpc": "2.0",
   "id": 70,
@@ -24,10 +25,11 @@ const bookTableByHand = `{
   }
 }`
 
-// bookRow is the row of that call.
+// bookRow matches the row of that call.
 const bookRow = `tools\/call .*book-table`
 
-// A call with progress and a question in it is one row that holds all of it, and folds.
+// TestNestedCall checks that a call with progress and a nested request is one row that contains all
+// of it and can be folded.
 func TestNestedCall(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, draftLink("@table", bookTableByHand))
@@ -35,7 +37,7 @@ func TestNestedCall(t *testing.T) {
 	p.key("Ctrl+Enter")
 	p.row(bookRow)
 	p.row("elicitation")
-	p.see("button", "/1 question/")
+	p.question()
 	p.guideImage("question")
 	p.judgeBoth("question")
 	p.fill("textbox", "/^Name on the booking/", "Ada")
@@ -71,12 +73,13 @@ func TestNestedCall(t *testing.T) {
 	p.until("the call does not unfold", `eyes.rows().length === `+itoa(open))
 }
 
-// A question is answered by a draft: what stands in it goes out.
+// TestElicitation checks that a question is answered with a draft, whose content is sent.
 func TestElicitation(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, draftLink("@table", bookTable))
 	p.see("region", "Composer")
 	p.key("Ctrl+Enter")
+	p.question()
 	p.see("button", "/^Accept/")
 	p.see("radio", "Response")
 	p.until("the draft is no response", `/"result"/.test(eyes.bytes()) && /"accept"/.test(eyes.bytes())`)
@@ -88,18 +91,23 @@ func TestElicitation(t *testing.T) {
 	p.key("Ctrl+Enter")
 	p.row(bookRow + ".*result")
 	p.gone("button", "/1 question/")
-	// What went over the wire is what stood there.
+	// The recorded response is the draft.
 	p.clickOn(onRow(`elicitation\/create`))
 	p.until("the answer that went out is not shown", `eyes.all("region").some((e) => /written by hand/.test(e.textContent))`)
 
-	// Once more, declined. The composer has the call again.
+	// Again, but declined. The composer shows the call again.
+	p.until("the row is not selected", `eyes.rows().some((r) => r.selected && /elicitation/.test(r.text))`)
 	p.bytes(strings.ReplaceAll(bookTable, "70", "71"))
-	p.key("Ctrl+Enter")
+	p.until("the call is not in the composer", `/"id": ?71/.test(eyes.bytes())`)
+	p.rest()
+	p.click("button", "/^Send/")
+	p.question()
 	p.click("button", "/^Decline/")
 	p.until("the second call has no answer", `eyes.rows().filter((r) => /`+bookRow+`.*(result|error)/.test(r.text) && !/wait/.test(r.text)).length === 2`)
 }
 
-// A call that takes long is cancelled in its row; over HTTP the request ends, over a connection the protocol's message goes out.
+// TestCancel checks that a slow call is cancelled in its row. Over HTTP the request ends; over a
+// connection the protocol's cancellation message is sent.
 func TestCancel(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":8,"method":"sleep","params":{"ms":600000}}`))
@@ -130,7 +138,7 @@ func TestCancel(t *testing.T) {
 	p.row("sleep .*\"long\"")
 }
 
-// A tool's error is an answer, not a result that looks well.
+// TestToolError checks that a tool's error is shown as an error, not as a success.
 func TestToolError(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, draftLink("@table", `{"jsonrpc":"2.0","id":72,"method":"tools/call","params":{"name":"read-menu","arguments":{"restaurant":"Nowhere"}}}`))
@@ -140,7 +148,8 @@ func TestToolError(t *testing.T) {
 	p.until("what the tool says is not shown", `eyes.all("region").some((e) => /There is no restaurant/.test(e.textContent))`)
 }
 
-// The timeline has calls, what is asked inside them and batches, on as many lanes as there are connections; it zooms, and leads to the messages.
+// TestTimeline checks that the timeline shows calls, nested requests and batches, with one lane per
+// connection. It zooms, and links to the messages.
 func TestTimeline(t *testing.T) {
 	u := start(t)
 	u.chatter(t)
@@ -176,7 +185,7 @@ func TestTimeline(t *testing.T) {
 	p.see("button", "All")
 	p.key("0")
 	p.gone("button", "All")
-	p.drag(thing("img", "/^The whole time/"), 0.5, 0.9)
+	p.drag(thing("img", "/^Whole recording/"), 0.5, 0.9)
 	p.see("button", "All")
 	p.shot("zoomed")
 	p.click("button", "All")
@@ -190,6 +199,7 @@ func TestTimeline(t *testing.T) {
 	p.key("Alt+3")
 	p.key("Enter")
 	p.until("Enter does not lead to the messages", thing("tab", "Messages")+`.ariaSelected === "true" && eyes.rows().some((r) => r.selected && /book-table/.test(r.text))`)
+	p.until("the row has no focus", `eyes.first("region", "Wire").contains(document.activeElement)`)
 	p.key("t")
 	p.clickOn(`[...document.querySelectorAll("svg .st")].find((e) => /elicitation/.test(e.textContent))`)
 	p.until("a step does not lead to its message", `eyes.rows().some((r) => r.selected && r.level === 2 && /elicitation/.test(r.text))`)

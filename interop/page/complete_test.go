@@ -5,12 +5,13 @@ import (
 	"testing"
 )
 
-// chosen waits until the option of that name is the one that Enter takes, and takes it.
+// chosen waits until the option of that name is the one that Enter selects, and selects it.
 func (p *tab) chosen(label string) {
 	p.t.Helper()
 	option := `eyes.all("option").find((e) => e.querySelector(".cm-completionLabel")?.textContent === ` + quoted(label) + `)`
 	p.until("there is no option "+label, option)
-	// Who types on is not taken for somebody who chooses: the list counts once it has been there for a moment.
+	// Fast typing must not select an option: the list accepts keys only after it has been shown for
+	// a moment.
 	p.until("the options do not come to rest", `((text) => { if (window.optionsText !== text) { window.optionsText = text; window.optionsSince = performance.now() } return performance.now() - window.optionsSince > 150 })(eyes.all("option").map(eyes.text).join())`)
 	for range 40 {
 		if ask[bool](p, option+`?.getAttribute("aria-selected") === "true"`) {
@@ -19,20 +20,20 @@ func (p *tab) chosen(label string) {
 		p.key("Down")
 	}
 	p.until("the option "+label+" cannot be reached", option+`?.getAttribute("aria-selected") === "true"`)
-	// What a screen reader reads out: the editor owns the list, and points at the option.
+	// The accessibility tree: the editor owns the list and refers to the active option.
 	p.until("the editor does not point at the option", `(() => { const e = eyes.first("textbox", /^Bytes/); return e.getRootNode().getElementById(e.getAttribute("aria-activedescendant")) === `+option+` && eyes.first("listbox", "What could stand here") })()`)
 	p.key("Enter")
 	p.until("the options are still there", `!eyes.all("option").some((e) => e.querySelector(".cm-completionLabel")?.textContent === `+quoted(label)+`)`)
 }
 
-// endsWith waits until the bytes end so.
+// endsWith waits until the text ends with text.
 func (p *tab) endsWith(text string) {
 	p.t.Helper()
 	p.until("the bytes do not end with "+text, "eyes.bytes().endsWith("+quoted(text)+")")
 }
 
-// A call of a tool is written with a few keys, from the protocol's methods to the tool's arguments; what is proposed is reached by
-// keys alone, and names what it is.
+// TestCompleteATool checks that a tool call is written with a few keys, from the protocol's methods
+// to the tool's arguments. The options can be reached by keyboard alone, and have names.
 func TestCompleteATool(t *testing.T) {
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@table"})
@@ -44,7 +45,7 @@ func TestCompleteATool(t *testing.T) {
 	p.write(`, "par`)
 	p.chosen("params")
 	p.endsWith(`"params": {}`)
-	p.chosen("name") // asked for at once
+	p.chosen("name") // requested immediately
 	p.endsWith(`"params": {"name": ""}`)
 	p.chosen("book-table")
 	p.endsWith(`"params": {"name": "book-table"}`)
@@ -56,7 +57,7 @@ func TestCompleteATool(t *testing.T) {
 	p.judgeBoth("complete")
 	p.chosen("restaurant")
 	p.write("Zur Linde")
-	p.key("Esc") // closes what may be open, and nothing else
+	p.key("Esc") // closes an open list only
 	p.key("End")
 	if got := ask[string](p, "eyes.bytes()"); !strings.Contains(got, `"arguments": {"restaurant": "Zur Linde"}`) {
 		t.Errorf("the composer holds %s", got)
@@ -64,7 +65,8 @@ func TestCompleteATool(t *testing.T) {
 	p.see("region", "Composer")
 }
 
-// What only the server knows, it is asked: the argument of a prompt, a variable of a resource template. The question is on the wire.
+// TestCompleteByTheServer checks that options that only the server has are requested from it: the
+// argument of a prompt, a variable of a resource template. The request is recorded.
 func TestCompleteByTheServer(t *testing.T) {
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@table"})
@@ -80,7 +82,7 @@ func TestCompleteByTheServer(t *testing.T) {
 	p.endsWith(`"uri":"table://menus/blue-door"`)
 }
 
-// The form of a prompt has the server's proposals too.
+// TestProposalsInTheForm checks that the form of a prompt also has the server's options.
 func TestProposalsInTheForm(t *testing.T) {
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@table"})
@@ -92,7 +94,7 @@ func TestProposalsInTheForm(t *testing.T) {
 	p.until("the form does not change the bytes", `/"restaurant": ?"Os"/.test(eyes.bytes())`)
 }
 
-// The first page has proposals as well.
+// TestCompleteOnTheFirstPage checks that the first page also has completion.
 func TestCompleteOnTheFirstPage(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "")
@@ -105,7 +107,8 @@ func TestCompleteOnTheFirstPage(t *testing.T) {
 	p.row("get_data .*result")
 }
 
-// A draft that is no JSON is completed too, and what is chosen leaves the rest as it is.
+// TestCompleteInTheMiddle checks that a draft that is invalid JSON is completed, too, and the
+// chosen option leaves the rest unchanged.
 func TestCompleteInTheMiddle(t *testing.T) {
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@demo"})
@@ -119,11 +122,12 @@ func TestCompleteInTheMiddle(t *testing.T) {
 	p.key("Ctrl+Space")
 	p.chosen("subtract")
 	p.until("the rest has changed", "eyes.bytes() === "+quoted("{\"text\": \"𝄞é\",\n \"method\": \"subtract\",\n \"params\": [1,}"))
-	p.key("Ctrl+Enter") // and goes out, right or not
+	p.key("Ctrl+Enter") // sent, valid or not
 	p.row("-32700")
 }
 
-// On a phone the proposals stay on the screen, and a tap takes one.
+// TestCompleteOnAPhone checks that on a phone the options stay on the screen, and a tap selects
+// one.
 func TestCompleteOnAPhone(t *testing.T) {
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@table"})

@@ -5,11 +5,12 @@ import (
 	"testing"
 )
 
-// A person who sees the page for the first time has something to send, somewhere to send it, and a wire that is alive.
+// TestFirstRun checks that the page shows a first-time user a message to send, a target and live
+// traffic.
 func TestFirstRun(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "")
-	p.see("heading", "Say something to a server")
+	p.see("heading", "Send a message to a server")
 	p.see("textbox", "Bytes to send")
 	for _, name := range []string{"@demo", "@table", "@scribe", "@courier"} {
 		p.says(name)
@@ -30,7 +31,7 @@ func TestFirstRun(t *testing.T) {
 	}
 }
 
-// What is written goes out, and what comes back is shown, to the last digit.
+// TestCompose checks that text is sent as written, and the response is shown to the last digit.
 func TestCompose(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}`))
@@ -50,7 +51,7 @@ func TestCompose(t *testing.T) {
 		t.Error("sending has taken the focus away")
 	}
 
-	// The form is the same document.
+	// The form shows the same document.
 	p.bytes(`{"jsonrpc": "2.0", "id": 5, "method": "subtract", "params": {"minuend": 42, "subtrahend": 23}}`)
 	p.fill("textbox", "/^subtrahend/", "7")
 	p.until("the form does not change the bytes", `/"subtrahend": ?7\b/.test(eyes.bytes())`)
@@ -59,7 +60,7 @@ func TestCompose(t *testing.T) {
 	p.shot("compose")
 	p.judgeBoth("compose")
 
-	// Resend sends the same again; a copy is a draft.
+	// Resend sends the same message again; a copy is a draft.
 	p.clickOn(onRow("echo .*\"a-1\""))
 	p.key("r")
 	p.until("it was not sent again", "eyes.rows().filter((r) => /echo/.test(r.text)).length === 2")
@@ -67,7 +68,8 @@ func TestCompose(t *testing.T) {
 	p.until("there is no copy in the composer", `eyes.bytes().includes("9007199254740993")`)
 }
 
-// A batch with one bad member: the rule is named before it goes out, it goes out all the same, and each member has its answer.
+// TestBatch sends a batch with one invalid member: the rule is shown before sending, the batch is
+// sent anyway, and each member has its response.
 func TestBatch(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "")
@@ -83,7 +85,8 @@ func TestBatch(t *testing.T) {
 	p.judgeBoth("batch")
 }
 
-// Bytes that are no message go out as they are written; the other side is asked what came.
+// TestInvalidBytes checks that bytes that are not a message are sent as written. The other side
+// checks what it received.
 func TestInvalidBytes(t *testing.T) {
 	u := start(t)
 	lines := listen(t, nil)
@@ -102,7 +105,7 @@ func TestInvalidBytes(t *testing.T) {
 			p := u.page(t, desk, draftLink(c.target, `{"jsonrpc":"2.0","id":1,"method":"x"}`))
 			p.see("region", "Composer")
 			if c.mode != "" {
-				p.click("button", "/^(Line format|One line)/")
+				p.click("button", "One line")
 				p.click("menuitem", "/^"+c.mode+"/")
 			}
 			p.bytes(c.text)
@@ -117,14 +120,15 @@ func TestInvalidBytes(t *testing.T) {
 	}
 }
 
-// What a person does not write is not sent: one keystroke in the composer sends nothing, and a draft in a link neither.
+// TestNothingIsSentUnasked checks that nothing is sent without a command: one keystroke in the
+// composer sends nothing, and neither does a draft in a link.
 func TestNothingIsSentUnasked(t *testing.T) {
 	u := start(t)
 	victim := listen(t, nil)
 	p := u.page(t, desk, draftLink(victim.address, `{"jsonrpc":"2.0","id":1,"method":"danger"}`))
 	p.see("region", "Composer")
 	p.bytes(`{"jsonrpc":"2.0","id":2,"method":"danger"}`)
-	p.until("the draft is not judged", "/Valid JSON-RPC|rule|doubt|goes out/.test(eyes.text(document.body))")
+	p.until("the draft is not judged", "/Valid JSON-RPC|rule|warning|Sent as written/.test(eyes.text(document.body))")
 	victim.mu.Lock()
 	defer victim.mu.Unlock()
 	if len(victim.got) > 0 || len(victim.conns) > 0 {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// paste replaces what stands in the field for a config.
+// paste replaces the content of the configuration field.
 func (p *tab) paste(text string) {
 	p.t.Helper()
 	p.click("textbox", "Paste a config")
@@ -22,8 +23,9 @@ func (p *tab) paste(text string) {
 	p.until("the field does not have what was pasted", `document.getElementById("paste").value === `+quoted(text))
 }
 
-// A config that is pasted opens its addresses at once. Its programs stay what they are: a line to type. Whatever it says, nothing is started, no
-// variable of ours is filled in, and no script runs.
+// TestPasteConfig checks that a pasted configuration opens its addresses at once. Its programs are
+// only shown as a command to type. With any content, no program is started, none of our environment
+// variables is expanded, and no script runs.
 func TestPasteConfig(t *testing.T) {
 	demo, err := url.Parse(harness.Demo(t, "http://127.0.0.1:0")[0])
 	if err != nil {
@@ -42,8 +44,8 @@ func TestPasteConfig(t *testing.T) {
     "guess": {"url": "http://` + demo.Host + `/${PLACES_KEY}"},
   },
 }`)
-	p.says("files is a program, start it yourself: parley up -c mcp.json")
-	p.says("variables are filled in for parley up -c FILE")
+	p.says("files runs a command. Save this config, then start it yourself")
+	p.says("only parley up -c FILE expands variables")
 	if ask[bool](p, `document.body.innerText.includes("is not set")`) {
 		t.Error("the page says which variables are set")
 	}
@@ -59,26 +61,39 @@ func TestPasteConfig(t *testing.T) {
 	p.see("region", "Composer")
 	p.until("nothing is composed for it", `/tools\/call/.test(eyes.bytes())`)
 
-	// The same in the languages of others, and what is broken.
+	// The same in other programs' formats, and broken ones.
 	p.click("button", "parley, first page")
 	p.paste("[mcp_servers.search]\ncommand = \"sh\"\nargs = ['-c', 'touch " + mark + "']\n")
-	p.says("search is a program, start it yourself: parley up -c config.toml")
+	p.says("search runs a command. Save this config, then start it yourself")
 	p.paste("servers:\n  lines: {url: 'tcp://" + demo.Host + "'}\n  prog: {command: sh, args: [-c, 'touch " + mark + "']}\n")
-	p.says("prog is a program, start it yourself: parley up -c parley.yaml")
+	p.says("prog runs a command. Save this config, then start it yourself")
+	// After saving, the shown command works.
+	p.click("button", "/^Save as .*parley-[0-9a-f]+.yaml$/")
+	p.says("prog runs a command. To start it: parley up -c /")
+	self := os.Getenv("PARLEY_PROGRAM")
+	if self == "" {
+		self = harness.Parley(t)
+	}
+	shown := ask[string](p, `eyes.all("button").map((e) => eyes.clean(eyes.text(e)).trim()).find((e) => /^parley up -c/.test(e))`)
+	check := exec.Command("sh", "-c", strings.Replace(shown, "parley up -c", self+" config check", 1))
+	if out, err := check.CombinedOutput(); err != nil || !strings.Contains(string(out), "prog") {
+		t.Errorf("%s: %v\n%s", shown, err, out)
+	}
 	p.paste("{\n \"mcpServers\": {\n  \"x\": {\"command\": \"sh\",, }}}")
-	p.says("Line 3: no JSON")
+	p.says("Line 3: not JSON")
 
-	// What it says stays text.
+	// Its content stays text.
 	bad := asJSON(hostile)
 	p.paste(`{"mcpServers":{` + bad + `:{` + program + `},"u` + strings.Trim(bad, `"`) + `":{"url":"http://h/` + strings.Trim(bad, `"`) + `"},` +
 		`"j":{"url":"javascript:pwned()"},"s":{"url":"stdio:"},"e":{"url":"exec:sh -c 'touch ` + mark + `'"},"t":{"type":` + bad + `,"url":"http://h/"}}}`)
-	p.says("is a program, start it yourself")
+	p.says("runs a command. Save this config, then start it yourself")
 	p.plain("the config")
 	p.innocent()
 	p.shot("hostile")
 	p.judge("hostile")
 
-	// By the door behind the page it is no other: neither by the name of a config, nor as an address.
+	// The page's API behaves the same: it opens a program neither by the name of a configuration,
+	// nor as an address.
 	var read struct {
 		Config string `json:"config"`
 	}
@@ -99,12 +114,13 @@ func TestPasteConfig(t *testing.T) {
 	}
 }
 
-// Without the demo services and without a file, the first page asks for an address.
+// TestFirstPageWithoutTargets checks that without the demo services and a file, the first page asks
+// for an address.
 func TestFirstPageWithoutTargets(t *testing.T) {
 	server := listen(t, refuse)
 	u := start(t, "--no-demo")
 	p := u.page(t, desk, "")
-	p.see("heading", "Say something to a server")
+	p.see("heading", "Send a message to a server")
 	p.see("textbox", "Address of a server")
 	if ask[bool](p, `document.body.innerText.includes("@demo")`) {
 		t.Error("the page speaks of @demo, which is not there")

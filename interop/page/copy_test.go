@@ -18,7 +18,8 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// A workshop is where copied texts are run: a shell with parley in its path, a Go module that has parley, Python.
+// A workshop is the environment in which copied texts run: a shell with parley in its PATH, a Go
+// module that requires parley, Python.
 type workshop struct {
 	dir string
 	env []string
@@ -52,7 +53,7 @@ func newWorkshop(t *testing.T) *workshop {
 	return w
 }
 
-// home is the home of whoever runs the tests: there is the cache of the Go tool.
+// home returns the home folder of the user, which contains the cache of the Go tool.
 func home(t *testing.T) string {
 	t.Helper()
 	dir, err := os.UserHomeDir()
@@ -62,7 +63,7 @@ func home(t *testing.T) string {
 	return dir
 }
 
-// run runs a copied text and returns what it prints.
+// run runs a copied text and returns its output.
 func (w *workshop) run(t *testing.T, as, text, address string) string {
 	t.Helper()
 	var argv []string
@@ -99,13 +100,13 @@ func (w *workshop) run(t *testing.T, as, text, address string) string {
 	cmd.Dir, cmd.Env = w.dir, w.env
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); err != nil && as != "parley" { // whose exit code tells of errors in answers
+	if err := cmd.Run(); err != nil && as != "parley" { // its exit code reports errors in responses
 		t.Errorf("as %s: %v\n%s\n%s", as, err, problems.String(), text)
 	}
 	return out.String()
 }
 
-// canonical is JSON in one spelling.
+// canonical returns JSON in canonical form.
 func canonical(t *testing.T, text string) string {
 	t.Helper()
 	v := jsontext.Value(strings.TrimSpace(text))
@@ -115,10 +116,12 @@ func canonical(t *testing.T, text string) string {
 	return string(v)
 }
 
-// copies are the texts that "Copy as" of the composer gives.
-var copies = []struct{ as, item string }{{"raw", "/^Bytes/"}, {"curl", "curl"}, {"parley", "parley call"}, {"go", "Go"}, {"python", "Python"}}
+// copies are the formats of "Copy as" in the composer.
+var copies = []struct{ as, item string }{{"raw", "Raw message"}, {"curl", "curl"}, {"parley", "parley call"}, {"go", "Go"}, {"python", "Python"}}
 
-// What is copied from the composer does the same elsewhere: each of the five is run, and answered as the page was.
+// TestCopyAs checks that a copy from the composer has the same effect elsewhere: each of the five
+// formats is run, and gets the same response as the page. The IDs are no plain numbers, which the
+// composer may increase once the message is sent.
 func TestCopyAs(t *testing.T) {
 	u := start(t)
 	w := newWorkshop(t)
@@ -138,14 +141,14 @@ func TestCopyAs(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, target, text string
-		skip               string // what would take long and show nothing new
-		whole              bool   // parley and Go print the whole answer, not its result alone
+		skip               string // a format that would take long and test nothing new
+		whole              bool   // parley and Go print the whole response, not only its result
 	}{
 		{"a call by name", "@demo", `{"jsonrpc":"2.0","id":"a \"1\"","method":"echo","params":{"text":"it's \"ü\" $HOME ` + "`id`" + ` \\n 𝄞 %s","big":9007199254740993,"less":-1.50}}`, "", false},
 		{"a batch with a bad member", "@demo", `[{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]},{"foo":"boo"},{"jsonrpc":"2.0","id":9007199254740993,"method":"get_data"}]`, "", true},
 		{"an error", "@demo", `{"jsonrpc":"2.0","id":null,"method":"nobody"}`, "go parley", true},
 		{"no JSON", "@demo", `{"jsonrpc":"2.0","method":'`, "go", true},
-		{"a call over TCP", "@demo-tcp", `{"jsonrpc":"2.0","id":5,"method":"subtract","params":[42,23]}`, "raw curl go", false},
+		{"a call over TCP", "@demo-tcp", `{"jsonrpc":"2.0","id":"5","method":"subtract","params":[42,23]}`, "raw curl go", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := u.page(t, desk, draftLink(c.target, c.text))
@@ -180,7 +183,7 @@ func TestCopyAs(t *testing.T) {
 	}
 }
 
-// answer waits for the answer to the last message that was sent, and returns its bytes.
+// answer waits for the response to the last message that was sent, and returns its bytes.
 func (u *up) answer(t *testing.T, sent string) string {
 	t.Helper()
 	var h struct {
@@ -201,7 +204,7 @@ func (u *up) answer(t *testing.T, sent string) string {
 			t.Fatalf("%s was not sent", sent)
 		}
 	}
-	// Holding it against nothing waits for the answer.
+	// A check without assertions waits for the response.
 	var m struct {
 		Row struct {
 			Answer string         `json:"answer"`
@@ -225,7 +228,8 @@ func (u *up) answer(t *testing.T, sent string) string {
 	return m.Text
 }
 
-// Every id goes out as it is written, and a copy that is edited or sent again has it to the last digit.
+// TestAnyID checks that every ID is sent as written, and an edited copy or a resent message has it
+// to the last digit.
 func TestAnyID(t *testing.T) {
 	u := start(t)
 	lines := listen(t, nil)
@@ -250,14 +254,15 @@ func TestAnyID(t *testing.T) {
 		sent += text + "\n"
 		lines.gets(t, []byte(sent))
 	}
-	// The field for the id takes any, too.
+	// The ID field accepts any ID, too.
 	p.bytes(`{"jsonrpc":"2.0","id":1,"method":"last"}`)
 	p.fill("textbox", "id", "1.0")
 	p.key("Ctrl+Enter")
 	lines.gets(t, []byte(`{"jsonrpc":"2.0","id":1.0,"method":"last"}`+"\n"))
 }
 
-// Headers of a message and of its target are what the server gets and what the exchange shows, without the secrets.
+// TestHeadersOfAMessage checks that the server receives the headers of a message and of its target,
+// and the exchange shows them without the secrets.
 func TestHeadersOfAMessage(t *testing.T) {
 	u := start(t)
 	seen := make(chan http.Header, 4)
@@ -298,7 +303,7 @@ func TestHeadersOfAMessage(t *testing.T) {
 	}
 	p.judgeBoth("headers")
 
-	// What goes with every message to the target is set here too.
+	// Headers for every message to the target are set here, too.
 	p.click("button", "Header")
 	p.fill("textbox", "Target header name", "X-Team")
 	p.fill("textbox", "Target header value", "blue")
@@ -319,7 +324,7 @@ func TestHeadersOfAMessage(t *testing.T) {
 		t.Fatal("nothing was sent")
 	}
 
-	// Sent again, the first has them again. The second is selected as soon as it is sent.
+	// A resent first message has them again. The second is selected as soon as it is sent.
 	p.until("the second is not selected", `(r => r.length === 2 && r[1].selected)(eyes.rows().filter((r) => /^\d+ .*\bx\b/.test(r.text)))`)
 	p.clickOn(onRow(`^\d+ .*\bx\b`))
 	p.until("the first is not selected", `eyes.rows().filter((r) => /^\d+ .*\bx\b/.test(r.text))[0].selected`)
@@ -334,13 +339,13 @@ func TestHeadersOfAMessage(t *testing.T) {
 	}
 }
 
-// listenHTTPWith is listenHTTP, and tells of the headers of each POST.
+// listenHTTPWith is listenHTTP, and passes the headers of each POST to tell.
 func listenHTTPWith(t *testing.T, tell func(http.Header)) *raw {
 	t.Helper()
 	s := &raw{changed: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_, _ = s.Write(body) // into memory
+		_, _ = s.Write(body) // writes to memory
 		if r.Method == http.MethodPost && bytes.Contains(body, []byte(`"x"`)) {
 			tell(r.Header.Clone())
 		}

@@ -58,18 +58,21 @@
     all, name, role, text, visible, focus, seen, clean,
     first: (r, n, within) => all(r, n, within)[0],
     rows: () => all("row").filter((e) => e.closest("[role=treegrid]") && !e.querySelector("[role=columnheader]")).map(row),
-    bytes: (n = /^Bytes/) => { // what stands in an editor
+    bytes: (n = /^Bytes/) => { // the text of an editor
       const e = all("textbox", n)[0];
       return e?.cmTile?.view?.state.sliceDoc() ?? e?.cmView?.view?.state.sliceDoc() ?? e?.value ?? [...(e?.querySelectorAll(".cm-line") ?? [])].map((l) => l.textContent).join("\n");
     },
-    // until resolves when look says something true: it is asked at each frame.
+    // until resolves when look returns a true value. It calls look in each frame. look may throw
+    // while the page is not drawn yet: until fails only after 300 frames of that.
     until: (look) => new Promise((done, fail) => {
+      let faults = 0;
       const ask = () => {
         try {
           const v = look();
           if (v) return done(v === true ? true : v instanceof Node ? true : v);
+          faults = 0;
         } catch (err) {
-          return fail(err);
+          if (++faults > 300) return fail(err);
         }
         requestAnimationFrame(ask);
       };

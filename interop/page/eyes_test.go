@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What the other tests stand on: the names of things, clicks that do not go through what lies above, a policy that is counted.
+// TestEyes checks the basis of the other tests: names of elements, clicks that do not pass through
+// a covering element, and a policy whose violations are counted.
 func TestEyes(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'")
@@ -51,5 +52,5 @@ func TestEyes(t *testing.T) {
 	if len(p.faults) == 0 {
 		t.Error("the browser reported nothing")
 	}
-	p.faults = nil // they were wanted
+	p.faults = nil // they were expected
 }

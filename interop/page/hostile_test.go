@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// hostile is text that must stay text, in every place.
+// hostile is text that must stay text in every place.
 const hostile = `"><img src=x onerror=pwned()><script>pwned()</script><svg onload=pwned()>{@html pwned()}` + "\u202egnp.exe\u2066\u200b\U000e0041 javascript:pwned()"
 
-// asJSON is text as a JSON string.
+// asJSON returns text as a JSON string.
 func asJSON(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
@@ -18,8 +18,8 @@ func asJSON(text string) string {
 	return string(b)
 }
 
-// A server that is hostile in every field it can fill: no script of its runs, nothing it says is a link that runs one, and what
-// turns text around is shown.
+// TestHostileServer uses a server that is hostile in every field: none of its scripts runs, none of
+// its texts becomes a link that runs one, and characters that reorder text are shown.
 func TestHostileServer(t *testing.T) {
 	bad := asJSON(hostile)
 	link := asJSON("javascript:pwned()")
@@ -63,7 +63,7 @@ func TestHostileServer(t *testing.T) {
 	p.see("button", "/question/")
 	p.shot("questions")
 	p.judge("hostile")
-	// Look at everything once.
+	// View everything once.
 	for range 40 {
 		p.key("Alt+3")
 		p.key("j")
@@ -94,8 +94,8 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// plain fails if a character that turns text around or hides in it stands on the page as it is, in a text or in what a pointer or a screen
-// reader is told. What a person edits is left as it is.
+// plain fails if the page contains an unescaped character that reorders text or is invisible, in a
+// text, a tooltip or an accessible name. Text that a person edits is not changed.
 func (p *tab) plain(where string) {
 	p.t.Helper()
 	raw := ask[[]string](p, `(() => {
@@ -112,7 +112,7 @@ func (p *tab) plain(where string) {
 	}
 }
 
-// innocent fails if a script ran that is not the page's, or the policy had to stop one.
+// innocent fails if a foreign script ran, or if the policy had to block one.
 func (p *tab) innocent() {
 	p.t.Helper()
 	if n := ask[int](p, "eyes.seen.ran"); n != 0 {
@@ -123,7 +123,7 @@ func (p *tab) innocent() {
 	}
 }
 
-// The same strings, typed by a person into every field of the page, and in a link.
+// TestHostileInput types the same strings into every field of the page, and opens them in a link.
 func TestHostileInput(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "target="+"javascript:pwned()"+"&filter=%3Cimg+src%3Dx+onerror%3Dpwned()%3E&row=%22%3E%3Cscript%3Epwned()&view=%3Cscript%3E&lesson=%3Csvg+onload%3Dpwned()%3E")

@@ -2,7 +2,8 @@ package page
 
 import "testing"
 
-// A lesson is passed by what is on the wire, and each check leads to the message that passed it.
+// TestLesson checks that a lesson is passed by the recorded traffic, and each check links to the
+// message that passed it.
 func TestLesson(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "lesson=errors")
@@ -30,7 +31,8 @@ func TestLesson(t *testing.T) {
 	p.shot("passed")
 }
 
-// Every lesson opens, says something, and can be walked to from the one before.
+// TestLessonsOpen checks that every lesson opens, has text, and can be reached from the previous
+// one.
 func TestLessonsOpen(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "lesson=request")

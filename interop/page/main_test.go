@@ -9,14 +9,13 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
-	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// rebound is a name that the browser takes to this machine, as a name does whose owner has changed its address.
+// rebound is a name that the browser resolves to this machine, like a name whose owner has changed
+// its address.
 const rebound = "rebound.example"
 
-// chromium is the one browser of all tests; each test has a profile of its own in it.
+// chromium is the one browser of all tests. Each test has its own profile.
 var chromium struct {
 	once sync.Once
 	ctx  context.Context // of the browser
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.UserDataDir(home),
 		chromedp.Flag("lang", "en-US"),
-		// Nothing leaves this machine, and one foreign name leads back to it.
+		// No request leaves this machine, and one foreign name resolves to it.
 		chromedp.Flag("host-resolver-rules", "MAP "+rebound+" 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("no-proxy-server", true),
@@ -46,14 +45,14 @@ func TestMain(m *testing.M) {
 	allocated, release := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, quit := chromedp.NewContext(allocated)
 	chromium.ctx = ctx
-	code := harness.Main(m)
+	code := m.Run()
 	quit()
 	release()
 	os.RemoveAll(home)
 	os.Exit(code)
 }
 
-// browser starts Chromium, the first time.
+// browser returns the browser, and starts Chromium on the first call.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	chromium.once.Do(func() {

@@ -22,13 +22,14 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// A realm is an MCP server behind its guard, and the authorization server that it trusts: a real one, which asks its users on a page.
+// A realm is an MCP server that requires authorization, with the authorization server that it
+// trusts: a real one, which asks its users on a page.
 type realm struct {
 	as       *authserver.Server
 	resource string
 
-	mu        sync.Mutex // guards what is below
-	shown     []string   // tokens that were shown, each once
+	mu        sync.Mutex // guards the fields below
+	shown     []string   // received tokens, each once
 	withdrawn map[string]bool
 }
 
@@ -74,7 +75,7 @@ func newRealm(t *testing.T, o authserver.Options) *realm {
 	return r
 }
 
-// withdraw makes the tokens that were shown so far count for nothing.
+// withdraw invalidates all tokens received so far.
 func (r *realm) withdraw() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +84,7 @@ func (r *realm) withdraw() {
 	}
 }
 
-// secrets are what nobody but the two servers may see.
+// secrets returns the values that only the two servers may see.
 func (r *realm) secrets() (list []string) {
 	for _, s := range r.as.Seen("/token") {
 		for _, name := range []string{"code", "code_verifier", "refresh_token"} {
@@ -98,12 +99,13 @@ func (r *realm) secrets() (list []string) {
 // signInPane is the region of the steps.
 const signInPane = `eyes.first("region", "Sign in")`
 
-// inPane is the expression for a thing within it.
+// inPane returns the expression for an element in that region.
 func inPane(role, name string) string {
 	return `eyes.first("` + role + `", ` + pattern(name) + `, ` + signInPane + `)`
 }
 
-// consent clicks the page's link to the authorization server and a button there, and waits until the tab is back at parley.
+// consent clicks the page's link to the authorization server and a button there, and waits until
+// the tab is back at parley.
 func (p *tab) consent(button string) {
 	p.t.Helper()
 	fresh := chromedp.WaitNewTarget(p.ctx, func(i *target.Info) bool { return i.Type == "page" })
@@ -124,9 +126,9 @@ func (p *tab) consent(button string) {
 		p.t.Fatal("no page was opened")
 	}
 	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithTargetID(id))
-	p.t.Cleanup(cancel) // it closes the tab, from which the answer is yet to come
+	p.t.Cleanup(cancel) // closes the tab, whose response is still needed until then
 	other := &tab{t: p.t, ctx: ctx, look: p.look}
-	// The page may be gone with the click, so all of it is one look.
+	// The click may close the page, so everything happens in one evaluation.
 	text := ask[string](other, `new Promise((done) => { const look = () => {
 		const b = document.querySelector("button[value=`+button+`]");
 		if (!b) return setTimeout(look, 20);
@@ -136,15 +138,16 @@ func (p *tab) consent(button string) {
 	if !strings.Contains(text, "Allow parley?") {
 		p.t.Errorf("the authorization server asks %q", text)
 	}
-	call(p, cdpage.BringToFront, cdp.Empty{}) // what lies behind is not drawn
+	call(p, cdpage.BringToFront, cdp.Empty{}) // covered tabs are not rendered
 }
 
-// openGuarded opens a server behind authorization by its address, as a person does.
+// openGuarded opens a server that requires authorization by its address, as a person does.
 func openGuarded(t *testing.T, u *up, r *realm, l look) *tab {
 	t.Helper()
 	p := u.page(t, l, "")
 	if l.phone {
-		u.post(t, u.base+"rpc", u.token, nil, "targets/open", map[string]any{"target": r.resource, "protocol": "mcp"}) // it is refused, and listed
+		// The target is rejected, and listed.
+		u.post(t, u.base+"rpc", u.token, nil, "targets/open", map[string]any{"target": r.resource, "protocol": "mcp"})
 		p.visit(u.at("target=" + r.resource))
 		p.click("button", "Targets")
 		p.click("button", "Sign in")
@@ -156,20 +159,22 @@ func openGuarded(t *testing.T, u *up, r *realm, l look) *tab {
 	return p
 }
 
-// A server behind authorization: what it wants is said, nobody is asked before a person wants that, each step is shown with its rule and
-// is on the wire; the token is used, and renewed when it counts for nothing any more. No secret is on the page or in the recording.
+// TestSignIn uses a server that requires authorization: the requirement is shown, no request is
+// sent to the authorization server before a person starts it, and each step is shown with its rule
+// and recorded. The token is used, and renewed when it is rejected. No secret is on the page or in
+// the recording.
 func TestSignIn(t *testing.T) {
 	r := newRealm(t, authserver.Options{})
 	u := start(t)
 	p := openGuarded(t, u, r, desk)
-	p.until("the page does not say that it wants a token", signInPane+` && /wants to know who asks/.test(eyes.text(`+signInPane+`))`)
+	p.until("the page does not say that it wants a token", signInPane+` && /requires authentication/.test(eyes.text(`+signInPane+`))`)
 	if n := len(r.as.Seen("/register")); n != 0 {
 		t.Errorf("the authorization server was asked %d times before anybody wanted that", n)
 	}
 	p.judgeBoth("oauth-asked")
 	p.clickOn(inPane("button", "Sign in"))
-	p.until("it does not wait for the person", `/It waits for you/.test(eyes.text(`+signInPane+`))`)
-	for _, title := range []string{"The server wants to know who asks", "Protected resource metadata", "Authorization server metadata", "Client registration", "Authorization request"} {
+	p.until("it does not wait for the person", `/Waiting for you/.test(eyes.text(`+signInPane+`))`)
+	for _, title := range []string{"The server requires authentication", "Protected resource metadata", "Authorization server metadata", "Client registration", "Authorization request"} {
 		p.says(title)
 	}
 	p.says("RFC 9728, section 5.1")
@@ -199,15 +204,15 @@ func TestSignIn(t *testing.T) {
 	r.withdraw()
 	p.bytes(`{"jsonrpc":"2.0","id":90,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`)
 	p.key("Ctrl+Enter")
-	p.says("does not take the token any more")
+	p.says("no longer accepts the token")
 	p.judge("oauth-ended")
 	p.clickOn(`eyes.first("button", "Sign in", eyes.first("region", "Composer"))`)
 	p.clickOn(inPane("button", "Sign in"))
 	p.says("Signed in.")
 	p.says("Refresh")
-	p.until("the refresh is not a step", `/Refresh\b.*refresh_token.*nobody has to say yes again|nobody has to say yes again/.test(eyes.clean(eyes.text(`+signInPane+`)))`)
+	p.until("the refresh is not a step", `/Refresh\b.*refresh_token.*without a new approval|without a new approval/.test(eyes.clean(eyes.text(`+signInPane+`)))`)
 	p.judgeBoth("oauth-refreshed")
-	if n := len(r.as.Seen("/authorize")); n != 2 { // the page, and the answer on it
+	if n := len(r.as.Seen("/authorize")); n != 2 { // the page, and the response to it
 		t.Errorf("the person was sent to the authorization server %d times", n)
 	}
 	p.clickOn(inPane("button", "Compose a call"))
@@ -230,7 +235,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// session is what the page saves of its wire.
+// session returns the session that the page saves.
 func (u *up) session(t *testing.T) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.base+"session/save", strings.NewReader("{}"))
@@ -251,14 +256,14 @@ func (u *up) session(t *testing.T) string {
 	return string(text)
 }
 
-// A person who says no, and then yes; on a phone.
+// TestSignInDenied simulates a person who denies and then approves, on a phone.
 func TestSignInDenied(t *testing.T) {
 	r := newRealm(t, authserver.Options{})
 	u := start(t)
 	p := openGuarded(t, u, r, phone)
 	p.clickOn(inPane("button", "Sign in"))
 	p.consent("no")
-	p.says("You said no, or the authorization server did for you.")
+	p.says("Access was denied, by you or by the authorization server.")
 	p.says("access_denied")
 	p.judgeBoth("oauth-denied")
 	p.clickOn(inPane("button", "Try again"))
@@ -267,15 +272,15 @@ func TestSignInDenied(t *testing.T) {
 	p.judgeBoth("oauth-done")
 }
 
-// What goes wrong between the servers is said in words.
+// TestSignInFails checks that errors between the servers are explained in text.
 func TestSignInFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		o    authserver.Options
 		says string
 	}{
 		"audience": {authserver.Options{Audience: "https://elsewhere.example/mcp"}, "Wrong audience: the token is for https://elsewhere.example/mcp"},
-		"expired":  {authserver.Options{Expired: true}, "It has expired"},
-		"mix-up":   {authserver.Options{Iss: authserver.IssWrong}, "Somebody else answers than was asked"},
+		"expired":  {authserver.Options{Expired: true}, "Expired at"},
+		"mix-up":   {authserver.Options{Iss: authserver.IssWrong}, "different issuer than the one that was asked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRealm(t, c.o)

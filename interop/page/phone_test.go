@@ -2,7 +2,7 @@ package page
 
 import "testing"
 
-// narrow fails if anything makes the page wider than the window.
+// narrow fails if an element makes the page wider than the window.
 func (p *tab) narrow(state string) {
 	p.t.Helper()
 	type wide struct {
@@ -19,11 +19,11 @@ func (p *tab) narrow(state string) {
 	}
 }
 
-// On a phone everything can be reached, and nothing is wider than the window.
+// TestPhone checks that on a phone everything can be reached, and nothing is wider than the window.
 func TestPhone(t *testing.T) {
 	u := start(t)
 	p := u.page(t, phone, "")
-	p.see("heading", "Say something to a server")
+	p.see("heading", "Send a message to a server")
 	p.narrow("first run")
 	p.guideImage("phone-first-run")
 	p.judgeBoth("first-run")
@@ -77,7 +77,7 @@ func TestPhone(t *testing.T) {
 	p.judgeBoth("tablet")
 }
 
-// Twice the letters fit too.
+// TestZoom checks that text of double size fits, too.
 func TestZoom(t *testing.T) {
 	u := start(t)
 	u.chatter(t)
@@ -88,6 +88,7 @@ func TestZoom(t *testing.T) {
 	p.shot("zoom")
 	p.until("Send is out of sight", `(r => r.bottom <= innerHeight && r.top >= 0)(`+thing("button", "/^Send/")+`.getBoundingClientRect())`)
 	p.click("button", "/^Send/")
+	p.row("echo .*result") // the page selects it
 	p.clickOn(onRow("nowhere"))
 	p.see("complementary", "Selected message")
 	p.narrow("selected, twice as large")
@@ -100,7 +101,7 @@ func TestZoom(t *testing.T) {
 	p.shot("zoom-timeline")
 }
 
-// The colours are those that the system asks for, and can be changed for good.
+// TestDark checks that the colours follow the system's setting, and a manual choice is stored.
 func TestDark(t *testing.T) {
 	u := start(t)
 	ground := `getComputedStyle(document.body).backgroundColor`

@@ -9,22 +9,22 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// choose chooses an option of a select.
+// choose selects an option of a select.
 func (p *tab) choose(name, value string) {
 	p.t.Helper()
 	p.see("combobox", name)
 	ask[bool](p, `(() => { const e = `+thing("combobox", name)+`; e.value = `+quoted(value)+`; e.dispatchEvent(new Event("change", {bubbles: true})); return e.value === `+quoted(value)+` })()`)
 }
 
-// A call is saved with a variable and a check, runs and passes, is changed and fails, and is the same after the page was loaded again;
-// its file is one that a person can write.
+// TestSavedCall checks that a call is saved with a variable and a check, runs and passes, is
+// changed and fails, and is the same after a reload. Its file can be written by a person.
 func TestSavedCall(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}`))
 	p.click("button", "Save")
 	p.fill("textbox", "Name", "the difference")
 	p.bytes(`{"jsonrpc":"2.0","id":"s","method":"subtract","params":[{{much}},23]}`)
-	p.click("button", "much") // the variable that has no value yet
+	p.click("button", "much") // the variable without a value
 	p.fill("textbox", "Value of much", "42")
 	p.click("button", "Check")
 	p.choose("Comparison of check 1", "equals")
@@ -53,7 +53,7 @@ func TestSavedCall(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"variables": {"much": "42"}`) || !strings.Contains(string(text), `{"path": "$.result", "is": "equals", "value": 19}`) {
 		t.Fatalf("the file is %s, %v", text, err)
 	}
-	// Somebody edits it by hand.
+	// A person edits it by hand.
 	edited := "// of Friday\n" + strings.Replace(string(text), `"42"`, `100 /* more */`, 1)
 	if err := os.WriteFile(files[0], []byte(edited), 0o600); err != nil {
 		t.Fatal(err)
@@ -64,12 +64,12 @@ func TestSavedCall(t *testing.T) {
 	p.until("the variable is not the one of the file", thing("textbox", "Value of much")+`?.value === "100"`)
 	p.click("button", "/^Send/")
 	p.says("failed")
-	p.says("it is 77")
+	p.says("the value is 77")
 	p.guideImage("saved")
 	p.judgeBoth("saved-failed")
 	p.as(phone)
 	p.click("button", "/^Send/")
-	p.until("on a phone the checks are not seen after Send", thing("textbox", "Value of check 1")+` && /it is 77/.test(eyes.text(eyes.first("region", "Composer")))`)
+	p.until("on a phone the checks are not seen after Send", thing("textbox", "Value of check 1")+` && /the value is 77/.test(eyes.text(eyes.first("region", "Composer")))`)
 	p.judgeBoth("saved-failed")
 	p.click("button", "Headers and token")
 	p.judgeBoth("headers")
@@ -86,12 +86,12 @@ func TestSavedCall(t *testing.T) {
 		t.Errorf("the file is\n%s\nwant\n%s", text, want)
 	}
 
-	// A second page does not overwrite what it has not seen.
+	// A second page does not overwrite a change that it has not loaded.
 	if err := os.WriteFile(files[0], []byte(strings.Replace(string(text), "100", "101", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.click("button", "Save")
-	p.says("was changed meanwhile")
+	p.says("has changed; open the call again")
 	p.click("button", "Delete")
 	p.click("button", "Delete the file")
 	p.gone("button", "the difference")
@@ -100,7 +100,7 @@ func TestSavedCall(t *testing.T) {
 	}
 }
 
-// stamped is a file without the time it was saved at.
+// stamped returns a file without the time at which it was saved.
 func stamped(text string) string {
 	begin, rest, _ := strings.Cut(text, `"updated": "`)
 	_, rest, _ = strings.Cut(rest, `"`)

@@ -15,7 +15,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A raw is a server below every protocol: it keeps the bytes that come, and says what the test says.
+// A raw is a server below every protocol: it stores the received bytes, and sends what the test
+// specifies.
 type raw struct {
 	address string
 
@@ -25,14 +26,15 @@ type raw struct {
 	conns   []net.Conn    // guarded by mu
 }
 
-// A request is what an answering server looks at in a line.
+// A request is the part of a line that a responding server examines.
 type request struct {
 	ID     jsontext.Value `json:"id"`
 	Method string         `json:"method"`
 	Params jsontext.Value `json:"params"`
 }
 
-// listen starts a server that speaks lines. answer is asked for what to say to each line that is a request; nil says nothing.
+// listen starts a server for newline-delimited messages. answer returns the lines to send in
+// response to a request; if nil, nothing is sent.
 func listen(t *testing.T, answer func(r request) []string) *raw {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,7 +84,7 @@ func (s *raw) serve(c net.Conn, answer func(r request) []string) {
 	}
 }
 
-// Write keeps what came.
+// Write stores the received bytes.
 func (s *raw) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +94,7 @@ func (s *raw) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// say sends bytes to everybody who is connected.
+// say sends bytes to all connections.
 func (s *raw) say(t *testing.T, text []byte) {
 	t.Helper()
 	s.mu.Lock()
@@ -108,7 +110,7 @@ func (s *raw) say(t *testing.T, text []byte) {
 	}
 }
 
-// gets waits until the last bytes that came are these.
+// gets waits until the last received bytes are want.
 func (s *raw) gets(t *testing.T, want []byte) {
 	t.Helper()
 	end := time.After(patience)
@@ -127,13 +129,13 @@ func (s *raw) gets(t *testing.T, want []byte) {
 	}
 }
 
-// listenHTTP starts a server that keeps the body of each POST and answers with a result.
+// listenHTTP starts a server that stores the body of each POST and responds with a result.
 func listenHTTP(t *testing.T) *raw {
 	t.Helper()
 	s := &raw{changed: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_, _ = s.Write(body) // into memory
+		_, _ = s.Write(body) // writes to memory
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}`)
 	}))
@@ -142,12 +144,12 @@ func listenHTTP(t *testing.T) *raw {
 	return s
 }
 
-// result is a response line.
+// result returns a response line.
 func result(id jsontext.Value, value string) string {
 	return `{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + value + `}`
 }
 
-// refuse answers every request with "method not found".
+// refuse responds to every request with "method not found".
 func refuse(r request) []string {
 	if r.ID == nil || r.Method == "" {
 		return nil

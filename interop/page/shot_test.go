@@ -15,10 +15,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// images is where the guides find their pictures.
+// images is the folder of the guides' images.
 const images = "../../docs/guides/images"
 
-// shot takes a picture of the window.
+// shot takes a screenshot of the window.
 func (p *tab) shot(name string) {
 	p.t.Helper()
 	folder := os.Getenv("PARLEY_SHOTS")
@@ -39,7 +39,8 @@ func (p *tab) shot(name string) {
 	}
 }
 
-// guideImage takes the picture that a guide shows, and writes it for the guide if PARLEY_IMAGES is set.
+// guideImage takes the screenshot that a guide shows, and writes it for the guide if PARLEY_IMAGES
+// is set.
 func (p *tab) guideImage(name string) {
 	p.t.Helper()
 	p.shot(name)
@@ -62,14 +63,14 @@ func (p *tab) guideImage(name string) {
 	}
 }
 
-// near reports whether two colours are at most that far apart.
+// near reports whether the distance of two colours is at most apart.
 func near(a, b color.RGBA, apart int) bool {
 	r, g, l := int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B)
 	return r*r+g*g+l*l <= apart*apart
 }
 
-// shrink writes a PNG with 256 of its colours, which is a third of the size: a page has few colours, and the
-// others are shades at the edges of letters.
+// shrink writes a PNG with a palette of 256 of its colours, which is a third of the size: a page
+// has few colours, and the others are shades at the edges of letters.
 func shrink(picture []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
@@ -90,7 +91,8 @@ func shrink(picture []byte) ([]byte, error) {
 	slices.SortFunc(used, func(a, b color.RGBA) int {
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B))
 	})
-	// First those that are far from each other, so that a little red stays red; then what is left, by use.
+	// First colours that differ much from each other, so that a little red stays red; then the
+	// others by frequency.
 	palette := make(color.Palette, 0, 256)
 	for _, apart := range []int{40, 20, 10, 0} {
 		for _, c := range used {
@@ -114,7 +116,7 @@ func shrink(picture []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// The pictures in the guides are small, and there.
+// TestShrink checks that the images in the guides exist and are small.
 func TestShrink(t *testing.T) {
 	full := image.NewRGBA(image.Rect(0, 0, 64, 64))
 	for i := range 64 * 64 {

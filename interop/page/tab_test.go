@@ -22,10 +22,11 @@ import (
 //go:embed eyes.js
 var eyes string
 
-// patience bounds one wait. It is long, since a machine may be busy; what is there at once is seen at once.
+// patience limits one wait. It is long, because a machine may be busy; existing content is detected
+// immediately.
 const patience = 60 * time.Second
 
-// A look is how large the window is, and in which colours.
+// A look is the size of the window and the colour scheme.
 type look struct {
 	width, height int64
 	dark, phone   bool
@@ -45,17 +46,20 @@ func (l look) String() string {
 	return fmt.Sprintf("%s-%dx%d", name, l.width, l.height)
 }
 
-// A tab is one page in a profile of its own.
+// A tab is one page in its own profile.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context
 	look look
 
-	mu     sync.Mutex
-	faults []string // exceptions, dialogs, policy violations: what no page of ours has; guarded by mu
+	mu sync.Mutex
+	// faults are exceptions, dialogs and policy violations, which are errors on our pages. It is
+	// guarded by mu.
+	faults []string
 }
 
-// open opens an address. A test in whose page an exception was thrown, a dialog appeared or the policy was broken fails.
+// open opens an address. The test fails if the page throws an exception, opens a dialog or violates
+// the policy.
 func open(t *testing.T, address string, l look) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser(t), chromedp.WithNewBrowserContext())
@@ -78,8 +82,9 @@ func open(t *testing.T, address string, l look) *tab {
 			p.fault("the page threw %s %s", ev.ExceptionDetails.Text, described(ev.ExceptionDetails.Exception))
 		case *cdpage.EventJavascriptDialogOpening:
 			p.fault("the page opened a dialog: %s", ev.Message)
-			go func() { // not here, where the browser's messages are read
-				_, _ = chromedp.Call(ctx, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{}) // the test fails anyway
+			go func() { // not on this goroutine, which reads the browser's messages
+				// The test fails in any case.
+				_, _ = chromedp.Call(ctx, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{})
 			}()
 		case *log.EventEntryAdded:
 			if ev.Entry.Source == "security" || strings.Contains(ev.Entry.Text, "Content Security Policy") {
@@ -126,7 +131,7 @@ func (p *tab) as(l look) {
 	}})
 }
 
-// visit goes to an address, in this tab.
+// visit navigates this tab to an address.
 func (p *tab) visit(address string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -136,7 +141,7 @@ func (p *tab) visit(address string) {
 	}
 }
 
-// ask evaluates a JavaScript expression; a promise is waited for.
+// ask evaluates a JavaScript expression, and awaits a promise.
 func ask[T any](p *tab, expression string) T {
 	p.t.Helper()
 	v, err := try[T](p, expression)
@@ -152,15 +157,26 @@ func try[T any](p *tab, expression string) (T, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// until waits until the expression is true: it is looked at in every frame. what says what is missing otherwise.
+// until waits until the expression is true. It is evaluated in every frame, also after the
+// page was loaded again. what describes the missing condition.
 func (p *tab) until(what, expression string) {
 	p.t.Helper()
-	if _, err := try[bool](p, "eyes.until(() => !!("+expression+"))"); err != nil {
-		p.t.Fatalf("%s, for %v: %s: %v", what, patience, expression, err)
+	end := time.Now().Add(patience)
+	for {
+		_, err := try[bool](p, "eyes.until(() => !!("+expression+"))")
+		if err == nil {
+			return
+		}
+		// A page that is loaded again ends what was evaluated in it.
+		if loading := strings.Contains(err.Error(), "navigated or closed") || strings.Contains(err.Error(), "context was destroyed") ||
+			strings.Contains(err.Error(), "eyes is not defined"); !loading || time.Now().After(end) {
+			p.t.Fatalf("%s, for %v: %s: %v", what, patience, expression, err)
+		}
 	}
 }
 
-// thing is the expression for the first visible thing of that role whose name is name, or fits it if that stands between slashes.
+// thing returns the expression for the first visible element with that role and name. A name
+// between slashes is a pattern.
 func thing(role, name string) string {
 	return "eyes.first(" + strconv.Quote(role) + "," + pattern(name) + ")"
 }
@@ -175,19 +191,19 @@ func pattern(name string) string {
 	return quoted(name)
 }
 
-// see waits until a thing of that role and name is there.
+// see waits until an element with that role and name exists.
 func (p *tab) see(role, name string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("there is no %s named %s", role, name), thing(role, name))
 }
 
-// gone waits until there is none.
+// gone waits until no such element exists.
 func (p *tab) gone(role, name string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("there is still a %s named %s", role, name), "!"+thing(role, name))
 }
 
-// says waits until the page says text, anywhere on it.
+// says waits until the page shows text anywhere.
 func (p *tab) says(text string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("the page does not say %q", text), "eyes.clean(eyes.text(document.body)).includes("+quoted(text)+")")
@@ -201,14 +217,14 @@ type spot struct {
 	Over   string  `json:"over"`
 }
 
-// click clicks a thing with the mouse, once it is there and nothing lies over it.
+// click clicks an element with the mouse once it exists and is not covered.
 func (p *tab) click(role, name string) {
 	p.t.Helper()
 	p.see(role, name)
 	p.clickOn(thing(role, name))
 }
 
-// clickOn clicks what the expression finds.
+// clickOn clicks the element that the expression returns.
 func (p *tab) clickOn(expression string) {
 	p.t.Helper()
 	p.until("nothing to click", expression)
@@ -223,7 +239,7 @@ func (p *tab) clickOn(expression string) {
 	}
 }
 
-// drag presses the mouse on a thing and moves it along it: from and to are parts of its width.
+// drag presses the mouse on an element and moves it along: from and to are fractions of its width.
 func (p *tab) drag(expression string, from, to float64) {
 	p.t.Helper()
 	at := ask[spot](p, "eyes.place("+expression+")")
@@ -235,7 +251,7 @@ func (p *tab) drag(expression string, from, to float64) {
 	call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseReleased", X: x(to), Y: at.Y, Button: "left", ClickCount: 1})
 }
 
-// grant lets the page do what a browser asks about.
+// grant grants the page a browser permission.
 func (p *tab) grant(name string) {
 	p.t.Helper()
 	may := cdbrowser.SetPermissionParams{Permission: &cdbrowser.PermissionDescriptor{Name: name}, Setting: "granted", BrowserContextID: profile(p)}
@@ -244,13 +260,13 @@ func (p *tab) grant(name string) {
 	}
 }
 
-// type types text into what has the focus, as one insertion.
+// write inserts text into the focused element, as one insertion.
 func (p *tab) write(text string) {
 	p.t.Helper()
 	call(p, input.InsertText, input.InsertTextParams{Text: text})
 }
 
-// bytes replaces what stands in the editor of that name, as a paste does, and waits until the page has it.
+// bytes replaces the content of the editor, as a paste does, and waits until the page has it.
 func (p *tab) bytes(text string) {
 	p.t.Helper()
 	p.click("textbox", "/^Bytes/")
@@ -315,7 +331,7 @@ func (p *tab) key(name string) {
 	call(p, input.DispatchKeyEvent, down)
 }
 
-// A row is a line of the wire, as it is shown.
+// A row is a displayed row of the traffic.
 type row struct {
 	Seq      string  `json:"seq"`
 	Text     string  `json:"text"`
@@ -330,7 +346,7 @@ func (p *tab) rows() []row {
 	return ask[[]row](p, "eyes.rows()")
 }
 
-// row waits for a row whose text fits the pattern and returns it.
+// row waits for a row whose text matches the pattern, and returns it.
 func (p *tab) row(expression string) row {
 	p.t.Helper()
 	find := "eyes.rows().find(r => /" + expression + "/.test(r.text))"
@@ -338,7 +354,7 @@ func (p *tab) row(expression string) row {
 	return ask[row](p, find)
 }
 
-// onRow is the expression for the element of the row with that text.
+// onRow returns the expression for the element of the row with that text.
 func onRow(expression string) string {
 	return "eyes.all('row').find(e => /" + expression + "/.test(eyes.clean(eyes.text(e))))"
 }
@@ -352,7 +368,7 @@ func (p *tab) drop(files ...string) {
 	}
 }
 
-// quoted is text as a JavaScript string.
+// quoted returns text as a JavaScript string.
 func quoted(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

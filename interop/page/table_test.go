@@ -2,8 +2,9 @@ package page
 
 import "testing"
 
-// The first click on the demo's tool works as it stands: what is composed fits its schema. An answer that does not fit the question's form gets an error
-// that says what is wrong with it.
+// TestFirstClickOnBookTable checks that the first click on the demo's tool works without changes:
+// the composed call matches its schema. A response that does not match the question's form gets an
+// error with the reason.
 func TestFirstClickOnBookTable(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "target=@table")
@@ -16,8 +17,8 @@ func TestFirstClickOnBookTable(t *testing.T) {
 	p.until("the examples of the schema are not in the draft", `/"restaurant": ?"Zur Linde"/.test(eyes.bytes()) && /"guests": ?4/.test(eyes.bytes())`)
 	p.key("Ctrl+Enter")
 	p.row("elicitation")
-	p.see("button", "/1 question/")
+	p.question()
 	p.click("button", "/^Accept/") // without a name
-	p.until("what is wrong is not told", `eyes.rows().some((r) => /tool error/.test(r.text) && /the answer does not fit the form: name: minLength/.test(r.text))`)
+	p.until("what is wrong is not told", `eyes.rows().some((r) => /tool error/.test(r.text) && /the answer does not match the form: at \/name: must have/.test(r.text))`)
 	p.shot("misfit")
 }

@@ -15,19 +15,20 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// tapAt is where `parley tap --target` says that clients come.
+// tapAt matches the address for clients that `parley tap --target` prints.
 var tapAt = regexp.MustCompile(`tap for \S+ at (\S+)`)
 
-// program is parley, as the tests run it.
+// program returns the path of parley.
 func program(t *testing.T) string {
 	t.Helper()
-	if path := os.Getenv("PARLEY_PROGRAM"); path != "" { // one that is built already
+	if path := os.Getenv("PARLEY_PROGRAM"); path != "" { // already built
 		return path
 	}
 	return harness.Parley(t)
 }
 
-// startTap starts `parley tap --ui` and waits for its page, and for the address of clients unless it is on stdio. end ends it.
+// startTap starts `parley tap --ui` and waits for its page, and for the address of clients unless
+// it is on stdio. end stops it.
 func startTap(t *testing.T, stdin io.Reader, args ...string) (u *up, at string, end func()) {
 	t.Helper()
 	u = &up{home: t.TempDir()}
@@ -35,6 +36,7 @@ func startTap(t *testing.T, stdin io.Reader, args ...string) (u *up, at string, 
 	t.Cleanup(cancel)
 	cmd := harness.Command(ctx, t, append([]string{program(t), "tap", "--ui"}, args...))
 	cmd.Env = append(os.Environ(), "HOME="+u.home, "XDG_CONFIG_HOME="+u.home+"/config", "XDG_STATE_HOME="+u.home+"/state")
+	cmd.Dir = u.home // so that a file can be named without its folder
 	cmd.Stdin = stdin
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -43,12 +45,12 @@ func startTap(t *testing.T, stdin io.Reader, args ...string) (u *up, at string, 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := new(harness.Output)
-	said.ShowIfFailed(t, "parley tap")
+	output := new(harness.Output)
+	output.ShowIfFailed(t, "parley tap")
 	pages, places, read := make(chan []string, 1), make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(read)
-		lines := bufio.NewScanner(io.TeeReader(stderr, said))
+		lines := bufio.NewScanner(io.TeeReader(stderr, output))
 		for lines.Scan() {
 			if m := printed.FindStringSubmatch(lines.Text()); m != nil {
 				pages <- m
@@ -97,7 +99,7 @@ func startTap(t *testing.T, stdin io.Reader, args ...string) (u *up, at string, 
 	return u, at, end
 }
 
-// visit lets a client call through the tap.
+// visit makes a call through the tap.
 func visit(t *testing.T, words ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program(t), words...).CombinedOutput()
@@ -106,16 +108,18 @@ func visit(t *testing.T, words ...string) {
 	}
 }
 
-// Beside a tap the first page tells of the session that is tapped, and of nothing that is not there.
+// TestTapPage checks that with a tap, the first page describes the tapped session and nothing that
+// does not exist.
 func TestTapPage(t *testing.T) {
 	demo, err := url.Parse(harness.Demo(t, "http://127.0.0.1:0")[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := "http://" + demo.Host + "/mcp"
-	u, at, _ := startTap(t, nil, "--target", server)
+	u, at, _ := startTap(t, nil, "--target", server, "--record", "session.jsonl") // the image shows this name
 	p := u.page(t, desk, "")
 	p.see("heading", "A tapped session, live")
+	p.says("session.jsonl")
 	p.says(server)
 	p.says("Waiting for the first message. Point the client to the address above.")
 	p.judgeBoth("waiting")
@@ -126,7 +130,7 @@ func TestTapPage(t *testing.T) {
 		p.row(row)
 	}
 	p.see("heading", "So far")
-	p.until("what was said is not summed up", `/client tools\/call book-table 1 /.test(eyes.clean(eyes.text(eyes.first("region", "Start"))))`)
+	p.until("what was said is not summed up", `/client tools\/call book-table 1 ≤ /.test(eyes.clean(eyes.text(eyes.first("region", "Start"))))`)
 	for _, foreign := range []string{"@demo", "Running here", "demo services", "Found on this machine", "lessons"} {
 		if ask[bool](p, "eyes.clean(eyes.text(document.body)).includes("+quoted(foreign)+")") {
 			t.Errorf("the page beside a tap speaks of %q", foreign)
@@ -138,19 +142,21 @@ func TestTapPage(t *testing.T) {
 	p.until("the filter is not set", `eyes.rows().every((r) => r.level > 1 || /tools\/list/.test(r.text)) && eyes.rows().length > 0`)
 	p.key("Esc")
 
-	// A connection of one's own, beside those of the clients.
-	p.click("button", "Open a connection of your own")
+	// A separate connection of the page, in addition to those of the clients.
+	p.click("button", "Open a separate connection")
 	p.see("region", "Composer")
 	p.until("nothing is composed for the server", `/tools\/call/.test(eyes.bytes())`)
 	p.as(phone)
 	p.click("button", "parley, first page")
-	p.click("button", "/^First page/") // a phone shows one of both, and a filter was chosen: the wire
+	// A phone shows either the page or the traffic. A filter was selected, so it shows the traffic.
+	p.click("button", "/^First page/")
 	p.see("heading", "A tapped session, live")
 	p.judge("phone")
 	p.shot("phone")
 }
 
-// A tap in the place of a server's command shows the same, and ends with its host.
+// TestTapPageOnStdio checks that a tap in place of a server's command shows the same, and exits
+// with its host.
 func TestTapPageOnStdio(t *testing.T) {
 	stdin, host := io.Pipe()
 	record := filepath.Join(t.TempDir(), "session.jsonl")
@@ -159,7 +165,7 @@ func TestTapPageOnStdio(t *testing.T) {
 	p.see("heading", "A tapped session, live")
 	p.says("demo --mcp --stdio")
 	p.says("session.jsonl")
-	p.says("The program talks to one host alone.")
+	p.says("The program has only this host.")
 	if _, err := io.WriteString(host, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}`+"\n"); err != nil {
 		t.Fatal(err)
 	}

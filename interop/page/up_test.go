@@ -21,24 +21,24 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// An up is a running `parley up`, in a home of its own.
+// An up is a running `parley up` with its own home folder.
 type up struct {
 	address string // with the token
-	base    string // without
+	base    string // without the token
 	token   string
 	home    string
-	said    *harness.Output // at the terminal
+	stderr  *harness.Output // output at the terminal
 	pid     int
 }
 
-// printed is where `parley up` says what to open.
+// printed matches the address that `parley up` prints.
 var printed = regexp.MustCompile(`(http://127\.0\.0\.1:\d+/)#token=([A-Za-z0-9_-]{43})`)
 
 // start starts `parley up` on a free port.
 func start(t *testing.T, args ...string) *up {
 	t.Helper()
 	u := &up{home: t.TempDir()}
-	// What the first run finds on this machine.
+	// Configurations of other programs, which the first run finds.
 	for name, text := range map[string]string{
 		".cursor/mcp.json": `{"mcpServers":{"notes":{"url":"http://127.0.0.1:9/mcp"},"files":{"command":"files-server","args":["--all"]}}}`,
 	} {
@@ -50,7 +50,7 @@ func start(t *testing.T, args ...string) *up {
 			t.Fatal(err)
 		}
 	}
-	program := os.Getenv("PARLEY_PROGRAM") // one that is built already
+	program := os.Getenv("PARLEY_PROGRAM") // already built
 	if program == "" {
 		program = harness.Parley(t)
 	}
@@ -65,14 +65,14 @@ func start(t *testing.T, args ...string) *up {
 		t.Fatal(err)
 	}
 	u.pid = cmd.Process.Pid
-	said := new(harness.Output)
-	said.ShowIfFailed(t, "parley up")
-	u.said = said
+	output := new(harness.Output)
+	output.ShowIfFailed(t, "parley up")
+	u.stderr = output
 	found := make(chan []string, 1)
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		lines := bufio.NewScanner(io.TeeReader(stderr, said))
+		lines := bufio.NewScanner(io.TeeReader(stderr, output))
 		for lines.Scan() {
 			if m := printed.FindStringSubmatch(lines.Text()); m != nil {
 				select {
@@ -102,7 +102,7 @@ func start(t *testing.T, args ...string) *up {
 	return u
 }
 
-// page opens the page, at a place of it such as "target=@table", and waits until it is alive.
+// page opens the page at a place such as "target=@table", and waits until it is ready.
 func (u *up) page(t *testing.T, l look, place string) *tab {
 	t.Helper()
 	p := open(t, u.at(place), l)
@@ -110,7 +110,7 @@ func (u *up) page(t *testing.T, l look, place string) *tab {
 	return p
 }
 
-// at is the address of a place, with the token.
+// at returns the address of a place, with the token.
 func (u *up) at(place string) string {
 	if place == "" {
 		return u.address
@@ -118,7 +118,8 @@ func (u *up) at(place string) string {
 	return u.address + "&" + place
 }
 
-// call calls a method of the page's own server, as the page does, and returns the last message of the answer.
+// call calls a method of the page's own server, as the page does, and returns the last message of
+// the response.
 func (u *up) call(t *testing.T, method string, params any) jsontext.Value {
 	t.Helper()
 	status, answer := u.post(t, u.base+"rpc", u.token, nil, method, params)
@@ -172,7 +173,7 @@ func (u *up) post(t *testing.T, address, token string, header http.Header, metho
 	return resp.StatusCode, answer
 }
 
-// total is how many rows are recorded.
+// total returns the number of recorded rows.
 func (u *up) total(t *testing.T) int {
 	t.Helper()
 	var r struct {
@@ -198,7 +199,7 @@ func (u *up) open(t *testing.T, address string, more ...string) {
 	u.call(t, "targets/open", params)
 }
 
-// draftLink is the place with that draft for a target in the composer.
+// draftLink returns the place with that draft for a target in the composer.
 func draftLink(target, text string) string {
 	return "target=" + url.QueryEscape(target) + "&draft=" + base64.RawURLEncoding.EncodeToString([]byte(text))
 }

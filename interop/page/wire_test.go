@@ -16,10 +16,10 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// profile is the browser context of a tab.
+// profile returns the browser context of a tab.
 func profile(p *tab) cdp.BrowserContextID { return chromedp.FromContext(p.ctx).BrowserContextID }
 
-// send sends texts to a target, not by the page.
+// send sends texts to a target without the page.
 func (u *up) send(t *testing.T, target string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -38,7 +38,7 @@ func (u *up) chatter(t *testing.T) {
 	)
 }
 
-// The filter hides, says how many, and lets go.
+// TestFilter checks that the filter hides rows, shows their number, and can be cleared.
 func TestFilter(t *testing.T) {
 	u := start(t)
 	u.chatter(t)
@@ -80,7 +80,8 @@ func TestFilter(t *testing.T) {
 	p.judge("wrong-filter")
 }
 
-// What is recorded is saved as a file, and the file opens as a session of its own, by a drop.
+// TestSession checks that the recording is saved as a file, and dropping the file opens it as a
+// separate session.
 func TestSession(t *testing.T) {
 	u := start(t)
 	u.chatter(t)
@@ -124,10 +125,10 @@ func TestSession(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Somebody else opens it.
+	// Another user opens it.
 	other := start(t)
 	q := other.page(t, desk, "")
-	q.see("heading", "Say something to a server")
+	q.see("heading", "Send a message to a server")
 	q.drop(file)
 	q.see("button", "/evening.jsonl/")
 	q.row("nowhere .*-32601")
@@ -136,32 +137,33 @@ func TestSession(t *testing.T) {
 	q.guideImage("session")
 	q.judgeBoth("session")
 
-	// A copy of what is in it goes to one's own target.
+	// A copy of one of its messages is sent to one's own target.
 	q.key("e")
 	q.says("The recording is read only")
 	q.key("Ctrl+Enter")
 	q.until("the copy was not sent", `/Live/.test(eyes.text(eyes.first("region", "Wire"))) && eyes.rows().some((r) => /subtract/.test(r.text))`)
 }
 
-// A file that is no session is refused in a sentence, and nothing is lost.
+// TestForeignFile checks that a file that is not a session is rejected with one sentence, and
+// nothing is lost.
 func TestForeignFile(t *testing.T) {
 	u := start(t)
 	p := u.page(t, desk, "")
-	p.see("heading", "Say something to a server")
+	p.see("heading", "Send a message to a server")
 	file := filepath.Join(t.TempDir(), "picture.jsonl")
 	if err := os.WriteFile(file, []byte("\x89PNG\r\n\x1a\n<script>pwned()</script>"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	p.drop(file)
-	p.says("this is no session")
+	p.says("not a session")
 	p.gone("dialog", "Drop to open")
 	config := filepath.Join(t.TempDir(), "mcp.json")
 	if err := os.WriteFile(config, []byte(`{"mcpServers":{"notes":{"url":"http://127.0.0.1:9/mcp","headers":{"Authorization":"Bearer very-secret-token"}},"files":{"command":"touch","args":["`+file+`.ran"]}}}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	p.drop(config)
-	p.says("is a program, start it yourself")
-	p.says("parley up -c")
+	p.says("runs a command") // and no command to copy, since the config is in no file yet
+	p.says("Save as")
 	p.shot("config")
 	if shown := ask[string](p, "eyes.text(document.body)"); strings.Contains(shown, "very-secret-token") && !strings.Contains(shown, "Paste a config") {
 		t.Errorf("the page shows a secret: %s", shown)
@@ -171,7 +173,7 @@ func TestForeignFile(t *testing.T) {
 	}
 }
 
-// A link leads to the same view, and holds no token.
+// TestLink checks that a link opens the same view, and contains no token.
 func TestLink(t *testing.T) {
 	u := start(t)
 	u.chatter(t)
@@ -197,17 +199,18 @@ func TestLink(t *testing.T) {
 	q.until("the row of the link is not selected", `eyes.rows().some((r) => r.selected && /302/.test(r.text))`)
 	q.until("the draft of the link is not there", `/"ü"/.test(eyes.bytes())`)
 
-	// Without the token there is nothing to see but how to get it.
+	// Without the token, only the way to get it is shown.
 	r := open(t, link, desk)
-	r.says("Open the address that the terminal shows.")
+	r.says("Open the URL that parley printed in the terminal, or paste it here.")
 	r.shot("no-token")
 	r.judgeBoth("no-token")
-	r.fill("textbox", "Address or token", u.address)
+	r.fill("textbox", "URL or access token", u.address)
 	r.key("Enter")
 	r.see("region", "Wire")
 }
 
-// A link leads to a message inside another one, in a recording, with what was pinned; and it contacts nobody.
+// TestLinkIntoRecording checks that a link opens a nested message in a recording, with the pinned
+// messages, and sends no request.
 func TestLinkIntoRecording(t *testing.T) {
 	u := start(t)
 	victim := listen(t, nil)
@@ -222,7 +225,7 @@ func TestLinkIntoRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := u.page(t, desk, "")
-	p.see("heading", "Say something to a server")
+	p.see("heading", "Send a message to a server")
 	p.drop(file)
 	p.clickOn(onRow("outer"))
 	p.key("p")
@@ -249,18 +252,18 @@ func TestLinkIntoRecording(t *testing.T) {
 	}
 	q := u.page(t, desk, values.Encode())
 	there(q)
-	// The same by the address bar of a page that is open.
+	// The same by the address bar of an open page.
 	r := u.page(t, desk, "")
-	r.see("heading", "Say something to a server")
+	r.see("heading", "Send a message to a server")
 	ask[bool](r, `(location.hash = `+quoted("#"+values.Encode())+`, true)`)
 	there(r)
-	r.until("the token is gone from the address", `location.hash.includes(`+quoted(u.token)+`)`)
+	r.until("the token is in the address", `!location.href.includes(`+quoted(u.token)+`)`)
 	if len(victim.conns) != 0 {
 		t.Error("a link has contacted somebody")
 	}
 }
 
-// A session is saved by dragging it out of the page.
+// TestDragOut checks that a session is saved by dragging it out of the page.
 func TestDragOut(t *testing.T) {
 	u := start(t)
 	u.chatter(t)
@@ -278,7 +281,7 @@ func TestDragOut(t *testing.T) {
 	}
 }
 
-// Every key of the map does what it says, and none does while one types.
+// TestKeys checks that every key of the key help works, and none does during typing.
 func TestKeys(t *testing.T) {
 	u := start(t)
 	u.chatter(t)
@@ -311,7 +314,7 @@ func TestKeys(t *testing.T) {
 	p.key("Space")
 	p.says("Paused")
 	p.key("Space")
-	p.says("Live")
+	p.until("the wire is not live again", thing("region", "Wire")+`.querySelector(".live").textContent === "Live"`)
 	p.key("?")
 	p.see("dialog", "All keys")
 	p.judgeBoth("keys")

@@ -11,7 +11,7 @@ import (
 
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
-// The commands of the guides run, one after the other in a folder of their own.
+// TestGuides runs the commands of the guides, one after the other in a separate folder.
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	path := filepath.Dir(harness.Parley(t)) + string(os.PathListSeparator) + os.Getenv("PATH")

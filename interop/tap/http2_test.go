@@ -11,7 +11,8 @@ import (
 	"github.com/da1ed7bb/parley/interop/harness"
 )
 
-// curl and Node.js in HTTP/2 without TLS: not one byte is changed on the way, and every message is paired.
+// TestCurlAndNodeInHTTP2 uses curl and Node.js in HTTP/2 without TLS: no byte is changed in
+// transit, and every message is paired.
 func TestCurlAndNodeInHTTP2(t *testing.T) {
 	t.Parallel()
 	curl, err := exec.LookPath("curl")
@@ -33,6 +34,7 @@ func TestCurlAndNodeInHTTP2(t *testing.T) {
 			t.Errorf("%s: curl got %s, %v; want %s", path, out, err, want)
 		}
 	}
+	passed(before, behind)
 	stop()
 	for _, in := range []bool{true, false} {
 		if a, b := before.all(in), behind.all(in); a != b || a == "" {

@@ -17,7 +17,7 @@ const (
 	everything   = "../mcp/node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 )
 
-// visits is what the inspector does, one run each.
+// visits lists the inspector's commands, one run each.
 var visits = [][]string{
 	{"--method", "tools/list"},
 	{"--method", "tools/call", "--tool-name", "get-sum", "--tool-arg", "a=2", "--tool-arg", "b=40"},
@@ -31,7 +31,8 @@ func inspect(t *testing.T, words, target []string) string {
 	return resultOf(t, run(t, append(append(argv, words...), target...)))
 }
 
-// The official inspector and server-everything on stdio: the tap is where the server's command was. Then its session is the server.
+// TestInspectorOnStdio runs the official inspector and server-everything on stdio: the tap replaces
+// the server's command. Then the recorded session replaces the server.
 func TestInspectorOnStdio(t *testing.T) {
 	t.Parallel()
 	for _, words := range visits {
@@ -41,7 +42,8 @@ func TestInspectorOnStdio(t *testing.T) {
 			argv, check := tapped(t, session, node(t, everything, "stdio"))
 			then := inspect(t, words, []string{"--", script(t, argv)})
 			check()
-			clean(t, session, 2, "2025-11-25", "unanswered roots/list") // the inspector leaves when it has what it wants
+			// The inspector exits once it has its result.
+			clean(t, session, 2, "2025-11-25", "unanswered roots/list")
 
 			mock := script(t, []string{harness.Parley(t), "replay", session, "--stdio"})
 			if again := inspect(t, words, []string{"--", mock}); again != then {
@@ -51,7 +53,7 @@ func TestInspectorOnStdio(t *testing.T) {
 	}
 }
 
-// The same over Streamable HTTP, with something before and behind the tap that keeps the bytes.
+// TestInspectorOverHTTP is the same over Streamable HTTP, with recorders before and after the tap.
 func TestInspectorOverHTTP(t *testing.T) {
 	t.Parallel()
 	port := announcing(t, everything, "streamableHttp")
@@ -64,6 +66,7 @@ func TestInspectorOverHTTP(t *testing.T) {
 	for _, words := range visits {
 		then = append(then, inspect(t, words, target))
 	}
+	passed(before, behind)
 	stop()
 	for _, in := range []bool{true, false} {
 		if a, b := before.all(in), behind.all(in); a != b || a == "" {
@@ -81,7 +84,7 @@ func TestInspectorOverHTTP(t *testing.T) {
 	}
 }
 
-// The official Go SDK at both ends.
+// TestGoSDK uses the official Go SDK on both sides.
 func TestGoSDK(t *testing.T) {
 	t.Parallel()
 	session := filepath.Join(t.TempDir(), "session.jsonl")
@@ -89,7 +92,7 @@ func TestGoSDK(t *testing.T) {
 	useGoSDK(t, argv)
 	check()
 	clean(t, session, 4, "")
-	// And the session in the place of the server.
+	// The session replaces the server.
 	useGoSDK(t, []string{harness.Parley(t), "replay", session, "--stdio"})
 }
 

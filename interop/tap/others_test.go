@@ -26,7 +26,7 @@ func announcing(t *testing.T, script string, args ...string) string {
 	return portOf(t, argv, []string{"PORT=0"}, regexp.MustCompile(`listening at port (\d+)`))
 }
 
-// portOf starts a program and waits for the port that it says on stderr.
+// portOf starts a program and returns the port that it prints on stderr.
 func portOf(t *testing.T, argv, env []string, said *regexp.Regexp) string {
 	t.Helper()
 	cmd := harness.Command(context.Background(), t, argv)
@@ -75,7 +75,7 @@ func main() {
 }
 `
 
-// vscode-jsonrpc and gopls: header framing, found out by itself.
+// TestLanguageServer uses vscode-jsonrpc and gopls. The tap detects the header framing.
 func TestLanguageServer(t *testing.T) {
 	t.Parallel()
 	gopls := harness.Need(t, "gopls", "../../.cache/bin/gopls")
@@ -89,7 +89,7 @@ func TestLanguageServer(t *testing.T) {
 	argv, check := tapped(t, session, []string{gopls, "serve"})
 	harness.Checks(t, append(node(t, "node/lsp.mjs", dir), argv...))
 	check()
-	log := clean(t, session, 5, "")
+	log := clean(t, session, 5, "", cutOff)
 	asked := 0
 	for _, r := range log.Rows(capture.Ref{}, 0) {
 		if r.Kind == capture.RowRequest && r.Dir == capture.In {
@@ -101,7 +101,7 @@ func TestLanguageServer(t *testing.T) {
 	}
 }
 
-// The Agent Client Protocol's own SDK at both ends.
+// TestAgentClientProtocol uses the Agent Client Protocol's own SDK on both sides.
 func TestAgentClientProtocol(t *testing.T) {
 	t.Parallel()
 	session := filepath.Join(t.TempDir(), "session.jsonl")
@@ -111,7 +111,7 @@ func TestAgentClientProtocol(t *testing.T) {
 	clean(t, session, 5, "1")
 }
 
-// The A2A SDK at both ends: its streams answer one request many times.
+// TestA2A uses the A2A SDK on both sides: its streams send several responses to one request.
 func TestA2A(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,8 +1,9 @@
-// Package middleware holds handlers that stand around other handlers: what servers want for every method, none of it needed by
-// the engine.
+// Package middleware provides optional middleware for servers: logging, limits, timeouts and panic
+// recovery for every method.
 //
-// Each function returns a [jsonrpc.Middleware], to be put around a Mux or around one handler. In a chain the first is the
-// outermost; this order lets the log see everything and keeps the time of a refused call short:
+// Each function returns a [jsonrpc.Middleware] that can wrap a Mux or a single handler. In a chain
+// the first one is the outermost. In the following order the log contains every request and refused
+// calls are cheap:
 //
 //	h := jsonrpc.Chain(mux,
 //		middleware.Slog(logger, nil),
@@ -11,5 +12,5 @@
 //		middleware.Recover(nil),
 //	)
 //
-// What they keep is bounded: nothing is stored per method name, since peers choose those.
+// Their memory use is bounded: nothing is stored per method name, because peers choose the names.
 package middleware

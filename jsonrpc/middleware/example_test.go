@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc/middleware"
 )
 
-// logger writes to standard output, without what differs from run to run.
+// logger writes to standard output, without the attributes that differ between runs.
 func logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "duration" {

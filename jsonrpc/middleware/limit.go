@@ -12,26 +12,29 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Budget bounds some methods together. The zero value bounds nothing.
+// A Budget bounds a set of methods together. The zero value bounds nothing.
 type Budget struct {
-	// Methods share the budget. None: all methods do, also unknown ones.
+	// Methods share the budget. If empty, all methods share it, including unknown ones.
 	Methods []string
 
-	// Running bounds the requests that run at once. Zero: no bound.
+	// Running bounds the requests that run at once. Zero means no bound.
 	Running int
 
-	// PerSecond bounds the rate of requests. Zero: no bound.
+	// PerSecond bounds the rate of requests. Zero means no bound.
 	PerSecond float64
 
-	// Burst is how many may come at once after a pause. Zero: as many as in one second, at least one.
+	// Burst is how many requests may arrive at once after a pause. Zero means as many as in one
+	// second, at least one.
 	Burst int
 }
 
-// Limit refuses what is over any of the budgets, at once, with [jsonrpc.CodeBusy] and a [jsonrpc.FaultData]: reason "busy" for
-// too many running, "rate" for too many per second, and in retryAfterMs when to try again. A refused request costs no
-// budget. Refused notifications are dropped: nobody waits for an answer.
+// Limit refuses requests that exceed any of the budgets, immediately, with [jsonrpc.CodeBusy] and a
+// [jsonrpc.FaultData]: its reason is "busy" for too many running requests or "rate" for too many
+// per second, and retryAfterMs is when to try again. A refused request uses no budget. Refused
+// notifications are dropped, because they have no response.
 //
-// All handlers that one returned Middleware wraps share the budgets. A batch counts each of its requests.
+// All handlers wrapped by one returned Middleware share the budgets. In a batch each request
+// counts.
 func Limit(budgets ...Budget) jsonrpc.Middleware {
 	gates := make([]*gate, 0, len(budgets))
 	for _, b := range budgets {
@@ -49,14 +52,14 @@ func Limit(budgets ...Budget) jsonrpc.Middleware {
 	}
 }
 
-// busyRetry is when a place may be free again: a guess, the engine's own.
+// busyRetry estimates when a running request will have finished; the engine uses the same value.
 const busyRetry = 100 * time.Millisecond
 
 type gate struct {
 	methods []string
 	max     int64
 	running atomic.Int64
-	rate    *rate.Limiter // nil: no bound
+	rate    *rate.Limiter // nil for no bound
 }
 
 func newGate(b Budget) *gate {
@@ -75,7 +78,8 @@ func (g *gate) covers(method string) bool {
 	return len(g.methods) == 0 || slices.Contains(g.methods, method)
 }
 
-// start takes a place if there is one. Counting up first and back down would refuse others in between.
+// start takes a place if there is a free one. It does not increment and decrement again, because
+// other requests would be refused in between.
 func (g *gate) start() bool {
 	for {
 		n := g.running.Load()
@@ -88,7 +92,7 @@ func (g *gate) start() bool {
 	}
 }
 
-// enter passes all gates or none. Places come before rates, so that little has to be given back.
+// enter passes all gates or none. It checks places before rates, so that little has to be returned.
 func enter(gates []*gate, method string) (leave func(), refused *jsonrpc.Error) {
 	held := make([]*gate, 0, len(gates))
 	leave = func() {

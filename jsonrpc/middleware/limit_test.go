@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// refusal is the fault of an error that Limit made.
+// refusal returns the fault of an error made by Limit.
 func refusal(t *testing.T, err error) jsonrpc.FaultData {
 	t.Helper()
 	e, ok := err.(*jsonrpc.Error)
@@ -30,8 +30,8 @@ func TestLimitRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var most, now atomic.Int64
 		h := Limit(Budget{Running: 3})(jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
-			if n := now.Add(1); n > most.Load() {
-				most.Store(n)
+			n := now.Add(1)
+			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 			}
 			time.Sleep(time.Second)
 			now.Add(-1)
@@ -81,7 +81,7 @@ func TestLimitRate(t *testing.T) {
 				t.Fatalf("call %d of the burst: %v", i, err)
 			}
 		}
-		for range 2 { // a refused call costs nothing: the second waits no longer than the first
+		for range 2 { // a refused call uses no budget: the second waits no longer than the first
 			_, err := h.Handle(t.Context(), call("m", ``))
 			if f := refusal(t, err); f != (jsonrpc.FaultData{Reason: "rate", Retryable: true, RetryAfterMs: 500}) {
 				t.Errorf("data = %+v", f)
@@ -123,7 +123,8 @@ func TestLimitDefaults(t *testing.T) {
 	}
 }
 
-// What one budget refuses, the others get back, rates and places alike.
+// TestLimitAllOrNothing checks that if one budget rejects a request, the others are restored, both
+// rates and places.
 func TestLimitAllOrNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := Limit(

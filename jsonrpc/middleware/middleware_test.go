@@ -57,7 +57,8 @@ func TestRecoverWithoutPanic(t *testing.T) {
 	}
 }
 
-// Behind the engine a recovered panic is an "Internal error" to the peer, and whole to the one who reads the reports.
+// TestRecoveredPanicStaysHere checks that, with the engine, a recovered panic is an "Internal
+// error" for the peer and complete in the report.
 func TestRecoveredPanicStaysHere(t *testing.T) {
 	var reported error
 	a := &jsonrpc.Answerer{
@@ -129,7 +130,7 @@ func TestTimeoutKeepsOtherAnswers(t *testing.T) {
 			}
 		})
 	}
-	// A deadline of the caller's is not ours.
+	// A deadline of the caller is not a deadline of Timeout.
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

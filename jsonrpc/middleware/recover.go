@@ -8,12 +8,12 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A PanicError is a handler's panic. It wraps [jsonrpc.ErrInternal], and like every private error it becomes "Internal error"
-// on the wire: neither value nor stack leave the process.
+// A PanicError is the panic of a handler. It wraps [jsonrpc.ErrInternal]. Like every private error
+// it becomes "Internal error" on the wire: neither its value nor its stack leaves the process.
 type PanicError struct {
 	Method string
-	Value  any    // what was passed to panic
-	Stack  []byte // as of runtime/debug.Stack
+	Value  any    // the argument of panic
+	Stack  []byte // as returned by runtime/debug.Stack
 }
 
 // Error names the method and the value, not the stack.
@@ -24,8 +24,9 @@ func (e *PanicError) Error() string {
 // Unwrap returns [jsonrpc.ErrInternal].
 func (e *PanicError) Unwrap() error { return jsonrpc.ErrInternal }
 
-// Recover makes an error of a handler's panic. The engine does so by itself; Recover is for handlers that are called without it,
-// and for middleware outside of it that must see an error. report, if not nil, gets each panic on the handler's goroutine.
+// Recover converts a handler's panic to an error. The engine does this itself; Recover is for
+// handlers that are called without the engine, and for outer middleware that must see an error.
+// report, if not nil, is called with each panic on the handler's goroutine.
 func Recover(report func(context.Context, *PanicError)) jsonrpc.Middleware {
 	return func(next jsonrpc.Handler) jsonrpc.Handler {
 		return jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (result any, err error) {

@@ -12,21 +12,25 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Redacted is what stands in place of a secret.
+// Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-// A Redactor takes secrets out of JSON before people see it. The zero value is ready for use: it hides
+// A Redactor removes secrets from JSON before it is shown or logged. The zero value is ready for
+// use. It replaces the following:
 //
-//   - the values of members whose name, in any case, is authorization or cookie or holds token, secret, password or key;
+//   - the values of members whose name, in any case, is authorization or cookie or contains token,
+//     secret, password or key;
 //   - user and password in URLs;
-//   - strings that are positional parameters themselves, since no name tells what they are.
+//   - strings that are positional parameters, because they have no name that shows what they are.
 //
-// It is for logs, not for access control: a secret in free text under an innocent name stays, unless Secrets has it.
+// A Redactor is for logs, not for access control: a secret in free text under another name is not
+// removed unless it is one of Secrets.
 type Redactor struct {
-	// Names are more parts of member names to hide the values of, in any case.
+	// Names lists additional parts of member names, in any case, whose values are replaced.
 	Names []string
 
-	// Secrets are literal texts to hide in strings and member names, also inside of longer ones. Empty ones are ignored.
+	// Secrets lists literal texts to replace in strings and member names, also within longer ones.
+	// Empty texts are ignored.
 	Secrets []string
 }
 
@@ -36,12 +40,13 @@ var (
 	userInfo   = regexp.MustCompile(`://[^/?#\s"@]+@`)
 )
 
-// Text returns params, or any JSON value, without its secrets. Of text that is no JSON nothing is shown.
+// Text returns params, or any JSON value, without its secrets. Nothing of a text that is not JSON
+// is returned.
 func (r *Redactor) Text(params jsonrpc.Raw) string {
 	return r.text(params, math.MaxInt64)
 }
 
-// text is Text that stops after about limit bytes.
+// text is like Text but stops after about limit bytes.
 func (r *Redactor) text(params jsonrpc.Raw, limit int64) string {
 	if len(params) == 0 {
 		return ""
@@ -53,8 +58,9 @@ func (r *Redactor) text(params jsonrpc.Raw, limit int64) string {
 	return out
 }
 
-// Value defers [Redactor.Text] until a log handler wants it: slog.Any("params", r.Value(req.Params)). The text is copied, so that it
-// may be logged after the handler has returned.
+// Value defers [Redactor.Text] until a log handler uses the value: slog.Any("params",
+// r.Value(req.Params)). It copies the text, so that it may be logged after the handler has
+// returned.
 func (r *Redactor) Value(params jsonrpc.Raw) slog.LogValuer { return redacted{r, params.Clone()} }
 
 type redacted struct {
@@ -64,7 +70,8 @@ type redacted struct {
 
 func (v redacted) LogValue() slog.Value { return slog.StringValue(v.r.Text(v.params)) }
 
-// rewrite copies the tokens of text, with secrets replaced. Behind limit it closes what is open.
+// rewrite copies the tokens of text and replaces secrets. After limit bytes it closes the open
+// objects and arrays.
 func (r *Redactor) rewrite(text jsonrpc.Raw, limit int64) (string, bool) {
 	lax := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 	in := jsontext.NewDecoder(bytes.NewReader(text), lax...)
@@ -102,7 +109,7 @@ func (r *Redactor) rewrite(text jsonrpc.Raw, limit int64) (string, bool) {
 		end := jsontext.EndArray
 		if kind, length := out.StackIndex(out.StackDepth()); kind == '{' {
 			if end = jsontext.EndObject; length%2 == 1 {
-				end = jsontext.Null // a name waits for its value
+				end = jsontext.Null // a member name needs a value
 			}
 		}
 		if out.WriteToken(end) != nil {
@@ -133,7 +140,7 @@ func (r *Redactor) hides(name string) bool {
 	return false
 }
 
-// literal hides known secrets and the user information of URLs in one string.
+// literal replaces known secrets and the user information of URLs in one string.
 func (r *Redactor) literal(text string) string {
 	for _, secret := range r.Secrets {
 		if secret != "" {

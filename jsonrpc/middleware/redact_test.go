@@ -53,7 +53,8 @@ func TestRedactStopsEarly(t *testing.T) {
 	}
 }
 
-// The text of a Value is that of the moment it was taken: handlers' params change hands.
+// TestRedactorValueCopies checks that a Value has the text of the moment when it was created,
+// because the params of handlers are reused.
 func TestRedactorValueCopies(t *testing.T) {
 	params := jsonrpc.Raw(`{"a":1}`)
 	v := new(Redactor).Value(params)

@@ -10,43 +10,45 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// SlogOptions tune [Slog]. The zero value is ready for use.
+// SlogOptions configures [Slog]. The zero value is ready for use.
 type SlogOptions struct {
-	// Level of requests that got a result. Nil means Info.
+	// Level is the level of requests that returned a result. If nil, it is Info.
 	Level slog.Leveler
 
-	// ErrorLevel of requests that the handler answered with a [jsonrpc.Error]. Nil means Warn. Private errors and panics,
-	// which the peer sees as "Internal error", are always logged at Error.
+	// ErrorLevel is the level of requests for which the handler returned a [jsonrpc.Error]. If nil,
+	// it is Warn. Private errors and panics, which the peer sees as "Internal error", are always
+	// logged at Error.
 	ErrorLevel slog.Leveler
 
-	// Group puts all attributes into a group of that name. Empty: no group.
+	// Group puts all attributes into a group of that name. If empty, there is no group.
 	Group string
 
-	// Params logs the params too, in a record of its own at Debug before the handler runs, made harmless by Redact and cut to
-	// 1 KiB. The other records never hold params or results, at any level.
+	// Params also logs the params, in a separate record at Debug before the handler runs, redacted
+	// by Redact and cut to 1 KiB. The other records never contain params or results, at any level.
 	Params bool
 
-	// Redact makes params harmless. Nil means new(Redactor).
+	// Redact redacts params. If nil, new(Redactor) is used.
 	Redact *Redactor
 }
 
-// Bounds of what a peer can put into a log.
+// Bounds of what a peer can write to a log.
 const (
 	maxLogName   = 256
 	maxLogParams = 1024
 )
 
-// Slog logs each request when it is done, with the attributes
+// Slog logs each request after it was handled, with the attributes
 //
 //	method        cut to 256 bytes
 //	id            the JSON text, cut likewise; absent for a notification
 //	duration      of the handler
-//	params_bytes  length of the params as JSON text; 0 without
-//	result_bytes  length of the result, if that is text already (jsonrpc.Raw)
-//	code          of the error; for a private one the code that goes out in its place
-//	error         the message; a private error whole, which is where its text belongs
+//	params_bytes  length of the params as JSON text; 0 without params
+//	result_bytes  length of the result if it is already text (jsonrpc.Raw)
+//	code          of the error; for a private error, the code that is sent instead
+//	error         the message; for a private error, its whole text
 //
-// The context goes to the Handler of logger, so that it can add a trace. A nil logger discards all and costs nothing.
+// The context is passed to the Handler of logger, so that the Handler can add a trace. If logger is
+// nil, everything is discarded at no cost.
 func Slog(logger *slog.Logger, o *SlogOptions) jsonrpc.Middleware {
 	if logger == nil {
 		return func(next jsonrpc.Handler) jsonrpc.Handler { return next }
@@ -84,11 +86,11 @@ func (l *accessLog) handle(ctx context.Context, req *jsonrpc.Request, next jsonr
 		l.write(ctx, slog.LevelDebug, append(l.about(req), slog.String("params", cut(l.redact.text(req.Params, maxLogParams), maxLogParams))))
 	}
 	start := time.Now()
-	about, size := l.about(req), len(req.Params) // the request is the handler's from here on
+	about, size := l.about(req), len(req.Params) // from here on the handler owns the request
 	panicked := true
 	defer func() {
 		about = append(about, slog.Duration("duration", time.Since(start)), slog.Int("params_bytes", size))
-		if panicked { // it goes on behind us: nothing is recovered here
+		if panicked { // the panic continues: it is not recovered here
 			l.write(ctx, slog.LevelError, append(about, slog.Int64("code", jsonrpc.CodeInternalError), slog.String("error", "panic")))
 			return
 		}
@@ -112,12 +114,13 @@ func (l *accessLog) about(req *jsonrpc.Request) []slog.Attr {
 	return about
 }
 
-// outcome adds what the error says. The codes of private errors are those that the engine sends.
+// outcome adds the attributes of the error. For private errors it uses the codes that the engine
+// sends.
 func (l *accessLog) outcome(ctx context.Context, err error, about []slog.Attr) (slog.Level, []slog.Attr) {
 	if err == nil {
 		return l.level.Level(), about
 	}
-	if e, ok := err.(*jsonrpc.Error); ok { //nolint:errorlint // one that is wrapped is private
+	if e, ok := err.(*jsonrpc.Error); ok { //nolint:errorlint // a wrapped one is private
 		return l.errorLevel.Level(), append(about, slog.Int64("code", e.Code), slog.String("error", e.Message))
 	}
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), jsonrpc.ErrPeerCancelled) {
@@ -133,7 +136,7 @@ func (l *accessLog) write(ctx context.Context, level slog.Level, attrs []slog.At
 	l.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// cut shortens text to n bytes at most, between characters, and shows that it did.
+// cut shortens text to at most n bytes, between characters, and marks the cut.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text

@@ -14,7 +14,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// logged runs one request through Slog and returns what a text handler wrote, without the time.
+// logged runs one request through Slog and returns the output of a text handler, without the time.
 func logged(t *testing.T, level slog.Level, o *SlogOptions, h jsonrpc.Handler, req *jsonrpc.Request, ctxs ...context.Context) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -30,7 +30,7 @@ func logged(t *testing.T, level slog.Level, o *SlogOptions, h jsonrpc.Handler, r
 			ctx = ctxs[0]
 		}
 		defer func() { _ = recover() }()
-		_, _ = Slog(logger, o)(h).Handle(ctx, req) // only the log is of interest
+		_, _ = Slog(logger, o)(h).Handle(ctx, req) // only the log matters here
 	})
 	return out.String()
 }

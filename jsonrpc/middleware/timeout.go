@@ -8,12 +8,13 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Timeout ends the context of a handler after all, or after what methods says for its method; zero and less mean no bound. The
-// cause is [jsonrpc.ErrTimeout]. A handler that then returns with an error is answered with [jsonrpc.CodeDeadline]; one that
-// returns a result in spite of it is believed.
+// Timeout cancels the context of a handler after all, or after the entry of its method in methods;
+// zero or a negative value means no bound. The cause is [jsonrpc.ErrTimeout]. If the handler then
+// returns an error, the response is [jsonrpc.CodeDeadline]. If it returns a result nevertheless,
+// the result is sent.
 //
-// It waits for the handler. The engine's own Deadline answers at once, also for a handler that does not listen; this one
-// is for a bound per method, below the engine's.
+// Timeout waits for the handler. The engine's own Deadline sends a response at once, even if the
+// handler ignores its context; use Timeout for a shorter bound per method.
 func Timeout(all time.Duration, methods map[string]time.Duration) jsonrpc.Middleware {
 	own := make(map[string]time.Duration, len(methods))
 	for name, d := range methods {
@@ -40,7 +41,7 @@ func Timeout(all time.Duration, methods map[string]time.Duration) jsonrpc.Middle
 	}
 }
 
-// errPassed tells our own deadline from the engine's and the caller's.
+// errPassed distinguishes this deadline from those of the engine and the caller.
 var errPassed = passed{}
 
 type passed struct{}
@@ -48,7 +49,8 @@ type passed struct{}
 func (passed) Error() string { return jsonrpc.ErrTimeout.Error() }
 func (passed) Unwrap() error { return jsonrpc.ErrTimeout }
 
-// isPassed reports whether err is how a handler says that our deadline ended it. An answer of its own stays.
+// isPassed reports whether err is the handler's way of reporting that this deadline passed. A
+// response of the handler's own is not changed.
 func isPassed(ctx context.Context, err error) bool {
 	if !errors.Is(context.Cause(ctx), errPassed) {
 		return false

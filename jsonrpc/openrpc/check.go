@@ -1,21 +1,19 @@
 package openrpc
 
 import (
-	stdjson "encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/jsonrpc/schema"
 )
 
-// Check holds the document against what types cannot know: that every description has its method, that examples fit the schemas of
-// their method, and that the codes of a method's errors differ. It is for a test of the program that describes. The error
-// joins all that is wrong.
+// Check returns an error if the document contradicts what types cannot express: every description
+// must have its method, examples must match the schemas of their method, and a method's errors must
+// have different codes. It is meant for tests. The error joins all problems.
 func (d *Discovery) Check() error {
 	doc, err := d.Document()
 	if err != nil {
@@ -28,7 +26,7 @@ func (d *Discovery) Check() error {
 	var wrong []error
 	for _, name := range described {
 		if _, ok := doc.Method(name); !ok {
-			wrong = append(wrong, fmt.Errorf("openrpc: %q is described, but not a method", name))
+			wrong = append(wrong, fmt.Errorf("openrpc: %q has a description, but is not a method", name))
 		}
 	}
 	for i := range doc.Methods {
@@ -39,12 +37,12 @@ func (d *Discovery) Check() error {
 	return errors.Join(wrong...)
 }
 
-// check looks at one method of a document that holds no references but to schemas.
+// check checks one method of a document that contains only references to schemas.
 func (d *Document) check(m *Method) (wrong []error) {
 	codes := make(map[int64]bool)
 	for _, e := range m.Errors {
 		if codes[e.Code] {
-			wrong = append(wrong, fmt.Errorf("error code %d comes twice (Method Object, errors)", e.Code))
+			wrong = append(wrong, fmt.Errorf("duplicate error code %d (Method Object, errors)", e.Code))
 		}
 		codes[e.Code] = true
 	}
@@ -62,7 +60,7 @@ func (d *Document) checkExample(m *Method, x ExamplePairing) error {
 		_, variadic = m.Params[n-1].Extra[Variadic]
 	}
 	if len(x.Params) > len(m.Params) && !variadic {
-		return fmt.Errorf("%d params, want at most %d", len(x.Params), len(m.Params))
+		return fmt.Errorf("it has %d params; the method takes at most %d", len(x.Params), len(m.Params))
 	}
 	for i, p := range m.Params {
 		if p.Required && i >= len(x.Params) {
@@ -84,34 +82,29 @@ func (d *Document) checkExample(m *Method, x ExamplePairing) error {
 	return nil
 }
 
-// fits validates a value. The schema becomes a document of its own, with the named schemas under the name that draft-07 has for them.
-func (d *Document) fits(schema, value jsonrpc.Raw) error {
-	if schema == nil {
+// fits validates a value. The schema is made a document of its own, with the components that it
+// refers to, at the same place.
+func (d *Document) fits(text, value jsonrpc.Raw) error {
+	if text == nil {
 		return nil
 	}
-	definitions := map[string]jsonrpc.Raw{}
+	var components struct {
+		Schemas map[string]jsonrpc.Raw `json:"schemas,omitzero"`
+	}
 	if d.Components != nil {
-		definitions = d.Components.Schemas
+		components.Schemas = schema.Referenced(text, schemaPrefix, d.Components.Schemas)
 	}
-	text, err := encode(struct {
-		Schema      string                 `json:"$schema"`
-		Definitions map[string]jsonrpc.Raw `json:"definitions"`
-		AllOf       []jsonrpc.Raw          `json:"allOf"`
-	}{"http://json-schema.org/draft-07/schema#", definitions, []jsonrpc.Raw{schema}})
+	whole, err := encode(struct {
+		Schema     string        `json:"$schema"`
+		Components any           `json:"components"`
+		AllOf      []jsonrpc.Raw `json:"allOf"`
+	}{"http://json-schema.org/draft-07/schema#", components, []jsonrpc.Raw{text}})
 	if err != nil {
 		return err
 	}
-	var root jsonschema.Schema
-	if err := stdjson.Unmarshal([]byte(strings.ReplaceAll(string(text), `"`+schemaPrefix, `"#/definitions/`)), &root); err != nil {
-		return err
-	}
-	resolved, err := root.Resolve(nil)
+	s, err := schema.Compile(whole)
 	if err != nil {
 		return err
 	}
-	var v any
-	if err := stdjson.Unmarshal(value, &v); err != nil {
-		return err
-	}
-	return resolved.Validate(v)
+	return s.Validate(context.Background(), value)
 }

@@ -12,20 +12,20 @@ func TestCheck(t *testing.T) {
 	tests := []struct {
 		name, method string
 		doc          Doc
-		want         string // in the error; "" for none
+		want         string // contained in the error; "" for no error
 	}{
 		{"fits", "subtract", Doc{Examples: []ExamplePairing{Pair("x", []any{1, 2}, 3)}}, ""},
 		{"any number of values", "sum", Doc{Examples: []ExamplePairing{Pair("x", []any{1, 2.5, 3}, 3), Pair("none", nil, 0)}}, ""},
 		{"named schemas", "mixed", Doc{Examples: []ExamplePairing{Pair("x", []any{"q", 1, node{Next: &node{}}}, node{})}}, ""},
 		{"optional ones left out", "mixed", Doc{Examples: []ExamplePairing{Pair("x", []any{"q"}, nil)}}, ""},
 		{"a notification has no result", "sum", Doc{Notification: true, Examples: []ExamplePairing{{Name: "x"}}}, ""},
-		{"no method", "typo", Doc{}, `"typo" is described, but not a method`},
-		{"too many", "subtract", Doc{Examples: []ExamplePairing{Pair("x", []any{1, 2, 3}, 3)}}, "3 params, want at most 2"},
+		{"no method", "typo", Doc{}, `"typo" has a description, but is not a method`},
+		{"too many", "subtract", Doc{Examples: []ExamplePairing{Pair("x", []any{1, 2, 3}, 3)}}, "it has 3 params; the method takes at most 2"},
 		{"too few", "subtract", Doc{Examples: []ExamplePairing{Pair("x", []any{1}, 3)}}, `param "subtrahend" is missing`},
 		{"wrong type", "subtract", Doc{Examples: []ExamplePairing{Pair("x", []any{1, "2"}, 3)}}, `param "subtrahend": `},
 		{"wrong in a named schema", "mixed", Doc{Examples: []ExamplePairing{Pair("x", []any{"q", 1, map[string]any{"value": "1"}}, nil)}}, `param "after": `},
 		{"wrong result", "subtract", Doc{Examples: []ExamplePairing{Pair("x", []any{1, 2}, "3")}}, "result: "},
-		{"a code twice", "subtract", Doc{Errors: []*jsonrpc.Error{jsonrpc.NewError(1, "a"), jsonrpc.NewError(1, "b")}}, "error code 1 comes twice"},
+		{"a code twice", "subtract", Doc{Errors: []*jsonrpc.Error{jsonrpc.NewError(1, "a"), jsonrpc.NewError(1, "b")}}, "duplicate error code 1"},
 	}
 	for _, tt := range tests {
 		d := New(zoo(), Info{})

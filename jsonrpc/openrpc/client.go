@@ -9,14 +9,15 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ErrNoDocument says that the peer's answer to "rpc.discover" is no OpenRPC document.
-var ErrNoDocument = errors.New("openrpc: the peer's answer is no OpenRPC document")
+// ErrNoDocument reports that the response to "rpc.discover" is not an OpenRPC document.
+var ErrNoDocument = errors.New("openrpc: the peer's response is not an OpenRPC document")
 
-// Discover asks peer what it offers. Every OpenRPC document of version 1 is taken: what a later minor version adds is kept in
-// the Extra of its place. A peer without discovery answers with [jsonrpc.ErrMethodNotFound].
+// Discover requests the document of peer. Every OpenRPC document of version 1 is accepted; members
+// added by later minor versions are stored in Extra. A peer without discovery responds with
+// [jsonrpc.ErrMethodNotFound].
 //
-// The document is the peer's word: texts may be long, hold control characters or lie, and references may lead nowhere. Nothing
-// outside of it is ever fetched.
+// The document is untrusted: texts may be long, contain control characters or be false, and
+// references may be invalid. Nothing outside of the document is ever fetched.
 func Discover(ctx context.Context, peer jsonrpc.Peer) (*Document, error) {
 	var text jsonrpc.Raw
 	if err := peer.Call(ctx, MethodDiscover, nil, &text); err != nil {
@@ -25,7 +26,8 @@ func Discover(ctx context.Context, peer jsonrpc.Peer) (*Document, error) {
 	return Parse(text)
 }
 
-// Parse reads a document of any version 1 of the specification. It returns [ErrNoDocument], wrapped, for anything else.
+// Parse parses a document of any version 1 of the specification. For anything else it returns an
+// error that wraps [ErrNoDocument].
 func Parse(text []byte) (*Document, error) {
 	d := new(Document)
 	if err := decode(text, d); err != nil {

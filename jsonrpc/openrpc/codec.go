@@ -8,18 +8,19 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// The document's types write and read themselves, so that every codec, also encoding/json, keeps the extensions
-// among the members. Maps are written in the order of their keys: a document has one text.
+// The types of the document encode and decode themselves, so that every codec, including
+// encoding/json, preserves the extensions among the members. Maps are written in key order, so a
+// document has exactly one text.
 
 func encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
 func decode(b []byte, v any) error { return json.Unmarshal(b, v) }
 
-// reference is a Reference Object: nothing but the pointer (OpenRPC 1.3.2, Reference Object).
+// reference is a Reference Object: only a pointer (OpenRPC 1.3.2, Reference Object).
 type reference struct {
 	Ref string `json:"$ref"`
 }
 
-// rawOf encodes a value with the codec of the engine, as if it were a result.
+// rawOf encodes a value with the codec of the engine, like a result.
 func rawOf(v any) (jsonrpc.Raw, error) {
 	text, err := jsonrpc.AppendResult(nil, jsonrpc.Version2, jsonrpc.NullID, v)
 	if err != nil {
@@ -35,7 +36,7 @@ func rawOf(v any) (jsonrpc.Raw, error) {
 		err = bad
 	}
 	if err != nil {
-		return nil, fmt.Errorf("openrpc: a value writes itself as no JSON: %w", err)
+		return nil, fmt.Errorf("openrpc: a value does not marshal to JSON: %w", err)
 	}
 	return raw, nil
 }

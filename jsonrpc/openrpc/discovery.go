@@ -3,7 +3,7 @@ package openrpc
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"encoding"
 	"maps"
 	"reflect"
 	"slices"
@@ -20,31 +20,33 @@ import (
 // MethodDiscover is the service discovery method (OpenRPC 1.3.2, Service Discovery Method).
 const MethodDiscover = "rpc.discover"
 
-// A Discovery describes the methods of a [jsonrpc.Mux]. Its fields are set before the first request for the document and
-// not changed after; its methods are safe for concurrent use.
+// A Discovery describes the methods of a [jsonrpc.Mux]. Set its fields before the first request for
+// the document and do not change them afterwards. Its methods are safe for concurrent use.
 type Discovery struct {
 	Info         Info
 	Servers      []Server
 	ExternalDocs *ExternalDocs
 	Extra        Extensions // members "x-…" of the document
 
-	// Version of OpenRPC to name in the document. Empty means [Version13]; the other choice is [Version14].
+	// Version is the OpenRPC version named in the document: [Version13] or [Version14]. If empty,
+	// it is [Version13].
 	Version string
 
-	// Types gives the schemas of types whose form no reflection finds: those with a MarshalJSON of their own, which are
-	// "anything" otherwise, or strings that are one of a few. Draft-07.
+	// Types holds the schemas, in draft-07, of types whose form cannot be found by reflection:
+	// types with their own MarshalJSON, which otherwise get a schema that allows anything, and
+	// strings with a fixed set of values.
 	Types map[reflect.Type]*jsonschema.Schema
 
 	mux *jsonrpc.Mux
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	docs   map[string]Doc
 	cached *Document
 	text   jsonrpc.Raw
 	count  int // methods of mux when cached was made
 }
 
-// Doc is what the type of a method cannot tell. The zero value says nothing.
+// Doc describes what the type of a method cannot express. The zero value adds nothing.
 type Doc struct {
 	Summary      string // one line
 	Description  string // GitHub Flavored Markdown
@@ -57,29 +59,32 @@ type Doc struct {
 	ExternalDocs *ExternalDocs
 	Extra        Extensions // members "x-…"
 
-	// Notification: the method is only for notifications, so that its document has no result.
+	// Notification marks a method that is only for notifications, so that its description has no
+	// result.
 	Notification bool
 
-	// Function is the typed handler behind middleware, which hides it. Nil: the handler in the Mux.
+	// Function is the typed handler if middleware hides it. If nil, the handler in the Mux is used.
 	Function *jsonrpc.Function
 
-	// Params are laid over the parameters that follow from the type, by position; members left empty stay as they are.
-	// A handler without a type is described by these alone. Use it to name what has no name: the values of a variadic method.
+	// Params is merged over the parameters derived from the type, by position; empty members change
+	// nothing. A handler without a type is described by these alone. Use it to name unnamed
+	// parameters: the values of a variadic method.
 	Params []ContentDescriptor
 
-	// Result is laid over the result in the same way.
+	// Result is merged over the result in the same way.
 	Result *ContentDescriptor
 
-	// ParamStructure replaces the one that follows from the type: [Either], [ByName] or [ByPosition].
+	// ParamStructure replaces the derived one: [Either], [ByName] or [ByPosition].
 	ParamStructure string
 }
 
-// New returns a Discovery of the methods that mux has and will have.
+// New returns a Discovery of the methods of mux, including those added later.
 func New(mux *jsonrpc.Mux, info Info) *Discovery {
 	return &Discovery{Info: info, mux: mux, docs: make(map[string]Doc)}
 }
 
-// Describe adds doc to method, in place of an earlier one. The method may be added to the Mux later; until then its doc waits.
+// Describe sets the doc of method and replaces an earlier one. The method may be added to the Mux
+// later.
 func (d *Discovery) Describe(method string, doc Doc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,15 +92,16 @@ func (d *Discovery) Describe(method string, doc Doc) {
 	d.cached = nil
 }
 
-// Register adds "rpc.discover" to the Mux. It panics if the Mux has it already.
+// Register adds "rpc.discover" to the Mux. It panics if the Mux already has it.
 func (d *Discovery) Register() {
 	d.mux.AddReserved(MethodDiscover, jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
 		return d.JSON()
 	}))
 }
 
-// Document returns the document: the methods in the order they were added, without those of JSON-RPC itself ("rpc."). It is
-// made at the first request and made again when methods were added since. It is shared: do not change it.
+// Document returns the document. It contains the methods in the order in which they were added,
+// except those of JSON-RPC itself ("rpc."). It is built on the first request and rebuilt after
+// methods were added. It is shared: do not change it.
 func (d *Discovery) Document() (*Document, error) {
 	doc, _, err := d.current()
 	return doc, err
@@ -107,7 +113,8 @@ func (d *Discovery) JSON() (jsonrpc.Raw, error) {
 	return text, err
 }
 
-// current makes the document if there is none for the methods of now. A Mux only grows, so their number tells.
+// current builds the document if the cached one is not current. A Mux only grows, so comparing the
+// number of methods is sufficient.
 func (d *Discovery) current() (*Document, jsonrpc.Raw, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,29 +145,24 @@ func (d *Discovery) buildLocked() (*Document, error) {
 	if doc.OpenRPC == "" {
 		doc.OpenRPC = Version13
 	}
-	schemas := newSchemas(d.Types)
+	schemas, err := newSchemas(d.Types)
+	if err != nil {
+		return nil, err
+	}
 	for name, h := range d.mux.All() {
 		if strings.HasPrefix(name, "rpc.") {
 			continue
 		}
-		m, err := method(name, h, d.docs[name], schemas)
-		if err != nil {
-			return nil, fmt.Errorf("openrpc: method %q: %w", name, err)
-		}
-		doc.Methods = append(doc.Methods, m)
+		doc.Methods = append(doc.Methods, method(name, h, d.docs[name], schemas))
 	}
-	components, err := schemas.components()
-	if err != nil {
-		return nil, err
-	}
-	if len(components) > 0 {
+	if components := schemas.Components(); len(components) > 0 {
 		doc.Components = &Components{Schemas: components}
 	}
 	return doc, nil
 }
 
-// method joins what the type of h tells with doc.
-func method(name string, h jsonrpc.Handler, doc Doc, schemas *schemas) (Method, error) {
+// method combines the description derived from the type of h with doc.
+func method(name string, h jsonrpc.Handler, doc Doc, schemas *schemas) Method {
 	m := Method{
 		Name: name, Summary: doc.Summary, Description: doc.Description, Deprecated: doc.Deprecated, Links: doc.Links,
 		Servers: doc.Servers, ExternalDocs: doc.ExternalDocs, Extra: doc.Extra,
@@ -175,35 +177,35 @@ func method(name string, h jsonrpc.Handler, doc Doc, schemas *schemas) (Method, 
 	if f == nil {
 		f, _ = h.(*jsonrpc.Function)
 	}
-	var err error
 	if f == nil && doc.Params != nil {
 		m.ParamStructure = Either
-	} else if m.Params, m.ParamStructure, err = params(f, schemas); err != nil {
-		return m, err
+	} else {
+		m.Params, m.ParamStructure = params(f, schemas)
 	}
 	m.Params = overlay(m.Params, doc.Params)
 	if doc.ParamStructure != "" {
 		m.ParamStructure = doc.ParamStructure
 	}
 	if !doc.Notification {
-		if m.Result, err = result(f, doc.Result, schemas); err != nil {
-			return m, err
-		}
+		m.Result = result(f, doc.Result, schemas)
 	}
 	for _, p := range doc.Examples {
 		m.Examples = append(m.Examples, named(p, m.Params))
 	}
-	return m, nil
+	return m
 }
 
-// params describes what f takes, as [jsonrpc.Func] explains it.
-func params(f *jsonrpc.Function, schemas *schemas) ([]ContentDescriptor, string, error) {
+// params describes the parameters of f, as documented for [jsonrpc.Func].
+func params(f *jsonrpc.Function, schemas *schemas) ([]ContentDescriptor, string) {
 	if f == nil {
-		return variadic("params", &jsonschema.Schema{}, Either)
+		return variadic("params", anything, Either)
 	}
 	in := f.In
 	if fields := f.Fields(); fields != nil {
-		return fieldParams(elem(in), fields, schemas)
+		for in.Kind() == reflect.Pointer {
+			in = in.Elem()
+		}
+		return fieldParams(in, fields, schemas)
 	}
 	required := true
 	if in.Kind() == reflect.Pointer { // optional as a whole
@@ -211,10 +213,10 @@ func params(f *jsonrpc.Function, schemas *schemas) ([]ContentDescriptor, string,
 	}
 	switch {
 	case readsItself(in):
-	case implements(in, fromText):
+	case reflect.PointerTo(in).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		return positions(in, 1, required, schemas)
 	case in.Kind() == reflect.Struct && f.In == in:
-		return []ContentDescriptor{}, Either, nil // no fields, no params
+		return []ContentDescriptor{}, Either // no fields, no params
 	case in.Kind() == reflect.Slice:
 		return variadic("values", schemas.of(in.Elem()), ByPosition)
 	case in.Kind() == reflect.Array:
@@ -224,26 +226,23 @@ func params(f *jsonrpc.Function, schemas *schemas) ([]ContentDescriptor, string,
 	case in.Kind() != reflect.Interface && in.Kind() != reflect.Struct && in.Kind() != reflect.Pointer:
 		return positions(in, 1, required, schemas)
 	}
-	return variadic("params", &jsonschema.Schema{}, Either)
+	return variadic("params", anything, Either)
 }
 
-// readsItself reports whether only t knows which params it takes.
+// readsItself reports whether t decodes its params with its own method.
 func readsItself(t reflect.Type) bool {
-	return t == reflect.TypeFor[jsonrpc.Raw]() || implements(t, []reflect.Type{reflect.TypeFor[jsonrpc.Parser](), reflect.TypeFor[json.Unmarshaler]()})
+	p := reflect.PointerTo(t)
+	return t == reflect.TypeFor[jsonrpc.Raw]() || p.Implements(reflect.TypeFor[jsonrpc.Parser]()) || p.Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
-// fieldParams describes the fields of a struct. Required parameters come first, as the specification wants it (Method Object,
-// params); if the fields stand otherwise, positions in the document are not those of the wire, and the method is described by
-// name.
-func fieldParams(in reflect.Type, fields []jsonrpc.Field, schemas *schemas) ([]ContentDescriptor, string, error) {
+// fieldParams describes the fields of a struct. Required parameters come first, as the
+// specification requires (Method Object, params). If the fields have another order, positions in
+// the document differ from those on the wire, and the method is described by name.
+func fieldParams(in reflect.Type, fields []jsonrpc.Field, schemas *schemas) ([]ContentDescriptor, string) {
 	list := make([]ContentDescriptor, 0, len(fields))
 	for _, field := range fields {
-		text, err := schemaText(schemas.member(field.Type, quoted(in, field.Index)))
-		if err != nil {
-			return nil, "", err
-		}
 		list = append(list, ContentDescriptor{
-			Name: field.Name, Description: field.Doc, Required: field.Required, Schema: text,
+			Name: field.Name, Description: field.Doc, Required: field.Required, Schema: schemas.ofField(in.FieldByIndex(field.Index)),
 		})
 	}
 	order := func(a, b ContentDescriptor) int {
@@ -256,72 +255,53 @@ func fieldParams(in reflect.Type, fields []jsonrpc.Field, schemas *schemas) ([]C
 		return 1
 	}
 	if slices.IsSortedFunc(list, order) {
-		return list, Either, nil
+		return list, Either
 	}
 	slices.SortStableFunc(list, order)
-	return list, ByName, nil
+	return list, ByName
 }
 
-// maxPositions is how many positions are described one by one.
+// maxPositions bounds how many positions are described one by one.
 const maxPositions = 32
 
 // positions describes n parameters of one type that have no names on the wire.
-func positions(t reflect.Type, n int, required bool, schemas *schemas) ([]ContentDescriptor, string, error) {
+func positions(t reflect.Type, n int, required bool, schemas *schemas) ([]ContentDescriptor, string) {
 	schema := schemas.of(t)
 	if n > maxPositions {
 		return variadic("values", schema, ByPosition)
 	}
-	text, err := schemaText(schema)
-	if err != nil {
-		return nil, "", err
-	}
 	list := make([]ContentDescriptor, n)
 	for i := range list {
-		list[i] = ContentDescriptor{Name: "value", Required: required, Schema: text}
+		list[i] = ContentDescriptor{Name: "value", Required: required, Schema: schema}
 		if n > 1 {
 			list[i].Name = "value" + strconv.Itoa(i+1)
 		}
 	}
-	return list, ByPosition, nil
+	return list, ByPosition
 }
 
 // variadic describes any number of values, or of members with any name, that have one schema.
-func variadic(name string, schema *jsonschema.Schema, structure string) ([]ContentDescriptor, string, error) {
-	text, err := schemaText(schema)
-	if err != nil {
-		return nil, "", err
-	}
-	return []ContentDescriptor{{Name: name, Schema: text, Extra: Extensions{Variadic: jsonrpc.Raw("true")}}}, structure, nil
+func variadic(name string, schema jsonrpc.Raw, structure string) ([]ContentDescriptor, string) {
+	return []ContentDescriptor{{Name: name, Schema: schema, Extra: Extensions{Variadic: jsonrpc.Raw("true")}}}, structure
 }
 
-// quoted reports whether the tag of a field asks for numbers as strings.
-func quoted(in reflect.Type, index []int) bool {
-	_, options, _ := strings.Cut(in.FieldByIndex(index).Tag.Get("json"), ",")
-	return has(options, "string")
-}
-
-func result(f *jsonrpc.Function, over *ContentDescriptor, schemas *schemas) (*ContentDescriptor, error) {
-	schema := &jsonschema.Schema{}
-	if f != nil && (schemas.types[f.Out] != nil || !f.Out.Implements(reflect.TypeFor[jsonrpc.Appender]())) {
-		schema = schemas.of(f.Out) // an Appender may write anything
+func result(f *jsonrpc.Function, over *ContentDescriptor, schemas *schemas) *ContentDescriptor {
+	r := ContentDescriptor{Name: "result", Schema: anything}
+	if f != nil && (schemas.Types[f.Out] != nil || !f.Out.Implements(reflect.TypeFor[jsonrpc.Appender]())) {
+		r.Schema = schemas.of(f.Out) // an Appender may write anything
 	}
-	text, err := schemaText(schema)
-	if err != nil {
-		return nil, err
-	}
-	r := ContentDescriptor{Name: "result", Schema: text}
 	if over != nil {
 		r = overlay([]ContentDescriptor{r}, []ContentDescriptor{*over})[0]
 	}
-	return &r, nil
+	return &r
 }
 
-// overlay lays descriptors over others. What over leaves empty stays.
+// overlay merges descriptors over others. Empty members of over change nothing.
 func overlay(under, over []ContentDescriptor) []ContentDescriptor {
 	for i, o := range over {
 		if i >= len(under) {
 			if o.Schema == nil && o.Ref == "" {
-				o.Schema = jsonrpc.Raw("true")
+				o.Schema = anything
 			}
 			under = append(under, o)
 			continue
@@ -348,8 +328,9 @@ func overlay(under, over []ContentDescriptor) []ContentDescriptor {
 	return under
 }
 
-// Pair makes an example: params by their position in the document, and the result they give. Encoding follows the
-// codec; a [jsonrpc.Raw] is taken as it is. It panics if a value cannot be encoded, as regexp.MustCompile does.
+// Pair returns an example: params by their position in the document, and their result. Values are
+// encoded with the codec; a [jsonrpc.Raw] is used unchanged. Pair panics if a value cannot be
+// encoded, like regexp.MustCompile.
 func Pair(name string, params []any, result any) ExamplePairing {
 	p := ExamplePairing{Name: name, Params: []Example{}}
 	for _, v := range params {
@@ -367,7 +348,7 @@ func mustRaw(v any) jsonrpc.Raw {
 	return text
 }
 
-// named gives the params of an example the names of the parameters, where they have none: the member is required.
+// named adds the parameter names to unnamed params of an example, because the member is required.
 func named(p ExamplePairing, params []ContentDescriptor) ExamplePairing {
 	p.Params = slices.Clone(p.Params)
 	for i := range p.Params {

@@ -55,7 +55,7 @@ func fn[In, Out any](out Out) *jsonrpc.Function {
 	return jsonrpc.Func(func(context.Context, In) (Out, error) { return out, nil })
 }
 
-// zoo is a Mux with a method for each kind of parameters.
+// zoo returns a Mux with a method for each kind of parameters.
 func zoo() *jsonrpc.Mux {
 	mux := new(jsonrpc.Mux)
 	mux.Add("subtract", fn[operands](19))
@@ -130,7 +130,8 @@ func TestDocumentOfAllKinds(t *testing.T) {
 	}
 }
 
-// What a document allows, the method takes; and what it forbids, the method refuses, but for the cases named here.
+// TestDiscoveryNeverLies checks that a method accepts what its document allows and rejects what it
+// forbids, except for the cases listed here.
 func TestDiscoveryNeverLies(t *testing.T) {
 	mux := zoo()
 	_, text := documentOfZoo(t, New(mux, Info{}))
@@ -138,7 +139,7 @@ func TestDiscoveryNeverLies(t *testing.T) {
 		method    string
 		params    string
 		allowed   bool // by the document
-		tolerated bool // by the method, though not allowed
+		tolerated bool // accepted by the method although not allowed
 	}{
 		{"subtract", `[42,23]`, true, false},
 		{"subtract", `{"minuend":42,"subtrahend":23}`, true, false},
@@ -159,9 +160,11 @@ func TestDiscoveryNeverLies(t *testing.T) {
 		{"mixed", `{"query":"q","after":null,"limit":3}`, true, false},
 		{"mixed", `{"query":"q","after":{"value":1,"next":{"value":2}}}`, true, false},
 		{"mixed", `{"query":"q","after":{"value":1,"x":2}}`, false, false},
-		{"mixed", `{"query":"q","after":{}}`, false, true},   // required members are not looked for below the params
-		{"mixed", `{"query":"q","limit":null}`, false, true}, // null is as good as absent
-		{"mixed", `[3,"q"]`, false, true},                    // by position too, in the order of the fields
+		// Required members are not checked below the params.
+		{"mixed", `{"query":"q","after":{}}`, false, true},
+		{"mixed", `{"query":"q","limit":null}`, false, true}, // null is treated as absent
+		// Also by position, in the order of the fields.
+		{"mixed", `[3,"q"]`, false, true},
 		{"mixed", `{"limit":3}`, false, false},
 		{"composed", `{"id":"1","name":"n","extra":true}`, true, false},
 		{"composed", `["1","n",true]`, true, false},
@@ -196,7 +199,7 @@ func TestDiscoveryNeverLies(t *testing.T) {
 		{"self", `[1]`, true, false},
 		{"pointer", `[42,23]`, true, false},
 		{"pointer", `{"minuend":42}`, false, false},
-		{"pointer", ``, false, true}, // all or nothing, which a document cannot say
+		{"pointer", ``, false, true}, // all or nothing, which a document cannot express
 	}
 	doc, err := Parse(text)
 	if err != nil {
@@ -224,7 +227,7 @@ func TestDiscoveryNeverLies(t *testing.T) {
 	}
 }
 
-// allows reads a document as the specification wants it read, and judges params.
+// allows reports whether a document, interpreted according to the specification, allows params.
 func allows(t *testing.T, text []byte, doc *Document, m *Method, params string) bool {
 	t.Helper()
 	index := -1
@@ -284,7 +287,7 @@ func allows(t *testing.T, text []byte, doc *Document, m *Method, params string) 
 	return required(func(_ int, name string) bool { _, ok := object[name]; return ok })
 }
 
-// Every result of the zoo fits the schema that its method promises.
+// TestResultsFit checks that every result of the zoo matches the schema of its method.
 func TestResultsFit(t *testing.T) {
 	mux := zoo()
 	doc, text := documentOfZoo(t, New(mux, Info{}))

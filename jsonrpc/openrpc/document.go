@@ -2,21 +2,23 @@ package openrpc
 
 import "github.com/da1ed7bb/parley/jsonrpc"
 
-// The versions of the OpenRPC Specification that this package writes. They differ in nothing but the number: tools that
-// know 1.3 only refuse 1.4, which is why 1.3.2 is the default.
+// The versions of the OpenRPC Specification that this package writes. They differ only in the
+// number. The default is 1.3.2, because tools that support only 1.3 reject 1.4.
 const (
 	Version13 = "1.3.2"
 	Version14 = "1.4.1"
 )
 
-// Extensions holds the members that this package has no name for: those that begin with "x-" (OpenRPC 1.3.2,
-// Specification Extensions) and whatever newer versions add. They are written as they were read.
+// Extensions holds the members that this package has no field for: those that start with "x-"
+// (OpenRPC 1.3.2, Specification Extensions) and those added by newer versions. They are written as
+// they were read.
 type Extensions map[string]jsonrpc.Raw
 
-// A Document describes a service (OpenRPC 1.3.2, OpenRPC Object). It is plain data, also for documents made by others: what
-// is read and written again means the same.
+// A Document describes a service (OpenRPC 1.3.2, OpenRPC Object). It is plain data, also for
+// documents from other servers: reading and writing a document preserves its meaning.
 //
-// Where the specification allows a Reference Object, the struct has a Ref; if that is set, it is all that is written.
+// Where the specification allows a Reference Object, the struct has a Ref. If Ref is set, only the
+// reference is written.
 type Document struct {
 	OpenRPC      string        `json:"openrpc"` // version of the specification
 	Info         Info          `json:"info"`
@@ -27,7 +29,7 @@ type Document struct {
 	Extra        Extensions    `json:",embed"`
 }
 
-// Info says what the service is (Info Object).
+// Info describes the service (Info Object).
 type Info struct {
 	Title          string     `json:"title"`
 	Description    string     `json:"description,omitzero"`
@@ -38,7 +40,7 @@ type Info struct {
 	Extra          Extensions `json:",embed"`
 }
 
-// Contact says whom to ask (Contact Object).
+// Contact is the contact for the service (Contact Object).
 type Contact struct {
 	Name  string     `json:"name,omitzero"`
 	Email string     `json:"email,omitzero"`
@@ -53,17 +55,17 @@ type License struct {
 	Extra Extensions `json:",embed"`
 }
 
-// Server says where the service can be reached (Server Object).
+// Server is an address of the service (Server Object).
 type Server struct {
 	Name        string                    `json:"name,omitzero"`
-	URL         string                    `json:"url"` // may hold ${variables}
+	URL         string                    `json:"url"` // may contain ${variables}
 	Summary     string                    `json:"summary,omitzero"`
 	Description string                    `json:"description,omitzero"`
 	Variables   map[string]ServerVariable `json:"variables,omitzero"`
 	Extra       Extensions                `json:",embed"`
 }
 
-// ServerVariable fills a gap in the URL of a [Server] (Server Variable Object).
+// ServerVariable is a variable in the URL of a [Server] (Server Variable Object).
 type ServerVariable struct {
 	Default     string     `json:"default"`
 	Description string     `json:"description,omitzero"`
@@ -71,32 +73,34 @@ type ServerVariable struct {
 	Extra       Extensions `json:",embed"`
 }
 
-// ExternalDocs points to more text (External Documentation Object).
+// ExternalDocs refers to further documentation (External Documentation Object).
 type ExternalDocs struct {
 	Description string     `json:"description,omitzero"`
 	URL         string     `json:"url"`
 	Extra       Extensions `json:",embed"`
 }
 
-// How a method takes its params (Method Object, paramStructure).
+// The ways in which a method accepts its params (Method Object, paramStructure).
 const (
 	Either     = "either" // the default
 	ByName     = "by-name"
 	ByPosition = "by-position"
 )
 
-// Variadic is the extension that this package sets on the last parameter of a method that takes any number of them. OpenRPC has
-// no word for that; a reader that does not know the extension sees one optional parameter, which is true as well.
+// Variadic is the extension that this package sets on the last parameter of a method that accepts
+// any number of values. OpenRPC has no term for that; a reader that does not support the extension
+// sees one optional parameter, which is also correct.
 const Variadic = "x-variadic"
 
-// A Method describes one method (Method Object). Without a Result it is only for notifications.
+// A Method describes one method (Method Object). A Method without Result is only for notifications.
 type Method struct {
-	Ref            string              `json:"$ref,omitzero"`
-	Name           string              `json:"name,omitzero"`
-	Summary        string              `json:"summary,omitzero"`
-	Description    string              `json:"description,omitzero"`
-	Tags           []Tag               `json:"tags,omitzero"`
-	ParamStructure string              `json:"paramStructure,omitzero"` // Either, ByName or ByPosition
+	Ref         string `json:"$ref,omitzero"`
+	Name        string `json:"name,omitzero"`
+	Summary     string `json:"summary,omitzero"`
+	Description string `json:"description,omitzero"`
+	Tags        []Tag  `json:"tags,omitzero"`
+	// ParamStructure is Either, ByName or ByPosition. If empty, it is Either.
+	ParamStructure string              `json:"paramStructure,omitzero"`
 	Params         []ContentDescriptor `json:"params,omitzero"`
 	Result         *ContentDescriptor  `json:"result,omitzero"`
 	Errors         []ErrorObject       `json:"errors,omitzero"`
@@ -108,8 +112,8 @@ type Method struct {
 	Extra          Extensions          `json:",embed"`
 }
 
-// A ContentDescriptor describes a parameter or a result (Content Descriptor Object). The name of a parameter is its
-// member in params by name.
+// A ContentDescriptor describes a parameter or a result (Content Descriptor Object). The name of a
+// parameter is its member name in params by name.
 type ContentDescriptor struct {
 	Ref         string      `json:"$ref,omitzero"`
 	Name        string      `json:"name,omitzero"`
@@ -117,11 +121,11 @@ type ContentDescriptor struct {
 	Description string      `json:"description,omitzero"`
 	Required    bool        `json:"required,omitzero"`
 	Deprecated  bool        `json:"deprecated,omitzero"`
-	Schema      jsonrpc.Raw `json:"schema,omitzero"` // JSON Schema draft-07, exactly as it came
+	Schema      jsonrpc.Raw `json:"schema,omitzero"` // JSON Schema draft-07, unchanged
 	Extra       Extensions  `json:",embed"`
 }
 
-// An ErrorObject is an error that a method may answer with (Error Object).
+// An ErrorObject is an error that a method may return (Error Object).
 type ErrorObject struct {
 	Ref     string      `json:"$ref,omitzero"`
 	Code    int64       `json:"code"`
@@ -130,8 +134,8 @@ type ErrorObject struct {
 	Extra   Extensions  `json:",embed"`
 }
 
-// An ExamplePairing is a call and its result (Example Pairing Object). Params stand in the order of the method's. Without a
-// Result it shows a notification.
+// An ExamplePairing is a call and its result (Example Pairing Object). Params are in the order of
+// the method's params. Without a Result it is an example of a notification.
 type ExamplePairing struct {
 	Ref         string     `json:"$ref,omitzero"`
 	Name        string     `json:"name,omitzero"`
@@ -152,7 +156,7 @@ type Example struct {
 	Extra       Extensions  `json:",embed"`
 }
 
-// A Link tells which method may be called with the result of another (Link Object).
+// A Link describes a method that may be called with the result of another (Link Object).
 type Link struct {
 	Ref         string      `json:"$ref,omitzero"`
 	Name        string      `json:"name,omitzero"`
@@ -174,7 +178,7 @@ type Tag struct {
 	Extra        Extensions    `json:",embed"`
 }
 
-// Components holds what other parts of the document refer to (Components Object).
+// Components holds objects that other parts of the document refer to (Components Object).
 type Components struct {
 	ContentDescriptors map[string]ContentDescriptor `json:"contentDescriptors,omitzero"`
 	Schemas            map[string]jsonrpc.Raw       `json:"schemas,omitzero"`
@@ -186,7 +190,7 @@ type Components struct {
 	Extra              Extensions                   `json:",embed"`
 }
 
-// Method returns the method of that name.
+// Method returns the method with that name.
 func (d *Document) Method(name string) (*Method, bool) {
 	for i := range d.Methods {
 		if d.Methods[i].Name == name {

@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// documents reads the documents of other servers; none at all is an error, else the tests below would pass on nothing.
+// documents returns the documents of other servers. It fails without documents, because the tests
+// below would then pass without testing anything.
 func documents(t testing.TB) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("testdata/documents/*.json")
@@ -28,7 +29,8 @@ func documents(t testing.TB) map[string][]byte {
 	return out
 }
 
-// generic is JSON without the order of members and the white space, numbers as they are written.
+// generic returns JSON independently of member order and white space, with numbers as they were
+// written.
 func generic(t testing.TB, text []byte) any {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -40,7 +42,8 @@ func generic(t testing.TB, text []byte) any {
 	return v
 }
 
-// withoutDefaults takes out "required" and "deprecated" where they say false, which is what their absence says.
+// withoutDefaults removes "required" and "deprecated" members that are false, which is their
+// default.
 func withoutDefaults(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -87,16 +90,18 @@ func TestForeignDocumentsSurvive(t *testing.T) {
 	}
 }
 
-// The documents that claim to follow their version do.
+// TestForeignDocumentsAreValid checks that documents of other servers conform to the version that
+// they name.
 func TestForeignDocumentsAreValid(t *testing.T) {
 	for name, text := range documents(t) {
-		if name != "1.4-newer.json" && name != "1.0-positions.json" { // members of tomorrow, a keyword of draft-03
+		// One has members of a later version, one a keyword of draft-03.
+		if name != "1.4-newer.json" && name != "1.0-positions.json" {
 			checkDocument(t, text)
 		}
 	}
 }
 
-// The least that a document made by hand may say is valid.
+// TestSmallestDocument checks that the smallest document made by hand is valid.
 func TestSmallestDocument(t *testing.T) {
 	text, err := json.Marshal(Document{OpenRPC: Version14, Methods: []Method{{Name: "m", Examples: []ExamplePairing{{Name: "x"}}}}})
 	if err != nil {
@@ -128,7 +133,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Names are exact: what the codec of the standard library would take for a name is another member here, and kept.
+// TestParseIsExact checks that names are exact: a name that the standard library's codec would
+// match in another case is an unknown member here, and is preserved.
 func TestParseIsExact(t *testing.T) {
 	text := []byte(`{"openrpc":"1.3.2","info":{"title":"","version":""},"methods":[],"Methods":[1]}`)
 	d, err := Parse(text)

@@ -13,7 +13,7 @@ type Operands struct {
 	Subtrahend int `json:"subtrahend" jsonschema:"what is taken"`
 }
 
-// A service describes itself, and a client that knows nothing of it reads the description.
+// A service describes itself, and a generic client reads the description.
 func Example() {
 	mux := new(jsonrpc.Mux)
 	mux.Add("subtract", jsonrpc.Func(func(_ context.Context, in Operands) (int, error) {

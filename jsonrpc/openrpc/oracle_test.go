@@ -12,9 +12,9 @@ import (
 	oracle "github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The oracle is a validator that has nothing to do with the library that makes our schemas.
+// The oracle is a validator that is independent of the library that creates our schemas.
 
-// vendored lists the schemas of testdata/README.md with the URL they go by.
+// vendored lists the schemas of testdata/README.md with their URLs.
 var vendored = []struct{ file, url, sum string }{
 	{"openrpc-meta-schema-1.14.9.json", metaURL13, "c1314ab1a30a252013d6139c9c2eb042b91633f8aa3bddbb7f8ef3f9f7e240a3"},
 	{"openrpc-1.4.1.schema.json", metaURL14, "a8a733cd87ef6ba2e1a38e6500090581b0f52b91051a0bad8386004366b11c56"},
@@ -46,8 +46,9 @@ func TestVendoredSchemasAreUnchanged(t *testing.T) {
 	}
 }
 
-// metaSchemas compiles the meta-schemas once. Each names the JSON Schema of json-schema-tools, which describes itself, as
-// its own meta-schema; it is draft-07 in other words, so that draft-07 is what they are compiled as.
+// metaSchemas compiles the meta-schemas once. Each names the JSON Schema of json-schema-tools,
+// which describes itself, as its own meta-schema. That schema is equivalent to draft-07, so they
+// are compiled as draft-07.
 var metaSchemas = sync.OnceValues(func() (map[string]*oracle.Schema, error) {
 	c := oracle.NewCompiler()
 	c.DefaultDraft(oracle.Draft7)
@@ -57,14 +58,14 @@ var metaSchemas = sync.OnceValues(func() (map[string]*oracle.Schema, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, url := range []string{v.url, v.url + "/"} { // the references have both forms
+		for _, url := range []string{v.url, v.url + "/"} { // references use both forms
 			schema, err := oracle.UnmarshalJSON(bytes.NewReader(text))
 			if err != nil {
 				return nil, err
 			}
 			root := schema.(map[string]any)
 			delete(root, "$schema")
-			root["$id"] = url // both versions of OpenRPC have the same
+			root["$id"] = url // both versions of OpenRPC use the same one
 			if err := c.AddResource(url, root); err != nil {
 				return nil, err
 			}
@@ -81,8 +82,8 @@ var metaSchemas = sync.OnceValues(func() (map[string]*oracle.Schema, error) {
 	return out, nil
 })
 
-// checkDocument validates the text of a document against the meta-schema of its version, and every schema in it
-// against draft-07 by compiling it.
+// checkDocument validates the text of a document against the meta-schema of its version, and checks
+// every schema in it against draft-07 by compiling it.
 func checkDocument(t *testing.T, text []byte) {
 	t.Helper()
 	schemas, err := metaSchemas()
@@ -102,7 +103,7 @@ func checkDocument(t *testing.T, text []byte) {
 	}
 }
 
-// compileIn compiles the schema at a JSON Pointer inside a document, references and all.
+// compileIn compiles the schema at a JSON Pointer inside a document, including references.
 func compileIn(t *testing.T, text []byte, pointer string) *oracle.Schema {
 	t.Helper()
 	value, err := oracle.UnmarshalJSON(bytes.NewReader(text))
@@ -123,7 +124,7 @@ func compileIn(t *testing.T, text []byte, pointer string) *oracle.Schema {
 	return s
 }
 
-// accepts reports whether schema takes the JSON text.
+// accepts reports whether schema accepts the JSON text.
 func accepts(t *testing.T, schema *oracle.Schema, text string) bool {
 	t.Helper()
 	value, err := oracle.UnmarshalJSON(strings.NewReader(text))

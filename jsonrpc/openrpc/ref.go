@@ -12,15 +12,17 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ErrReference says that a reference leads out of the document, to nothing, or back to itself.
+// ErrReference reports a reference that leads outside of the document, to nothing, or back to
+// itself.
 var ErrReference = errors.New("openrpc: unusable reference")
 
 // maxHops bounds a chain of references.
 const maxHops = 32
 
-// Resolve returns the value that ref points to: "#", then a JSON Pointer (RFC 6901) in URI form, such as "#/components/schemas/User".
-// A value that is a reference itself is followed, up to 32 times. References to other documents are never fetched;
-// for them and for those that lead nowhere the error is [ErrReference].
+// Resolve returns the value that ref refers to: "#" followed by a JSON Pointer (RFC 6901) in URI
+// form, such as "#/components/schemas/User". If the value is itself a reference, it is followed, up
+// to 32 times. References to other documents are never fetched; for these and for references to
+// nothing the error is [ErrReference].
 func (d *Document) Resolve(ref string) (jsonrpc.Raw, error) {
 	for range maxHops {
 		at, err := d.lookup(ref)
@@ -33,10 +35,11 @@ func (d *Document) Resolve(ref string) (jsonrpc.Raw, error) {
 		}
 		ref = next
 	}
-	return nil, fmt.Errorf("%w: %.100q refers in circles", ErrReference, ref)
+	return nil, fmt.Errorf("%w: %.100q is a reference loop", ErrReference, ref)
 }
 
-// lookup follows one pointer. Schemas, by far the most frequent target, are found without writing the document.
+// lookup follows one pointer. Schemas, by far the most frequent target, are found without encoding
+// the document.
 func (d *Document) lookup(ref string) (jsonrpc.Raw, error) {
 	fragment, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -76,7 +79,7 @@ func walk(text jsonrpc.Raw, pointer, ref string) (jsonrpc.Raw, error) {
 		}
 		next, ok := child(at, unescape(token))
 		if !ok {
-			return nil, fmt.Errorf("%w: %.100q leads nowhere", ErrReference, ref)
+			return nil, fmt.Errorf("%w: %.100q does not exist", ErrReference, ref)
 		}
 		at = next
 	}
@@ -104,12 +107,12 @@ func child(at jsontext.Value, token string) (jsontext.Value, bool) {
 	return nil, false
 }
 
-// unescape undoes the escapes of a JSON Pointer (RFC 6901, section 4).
+// unescape decodes the escapes of a JSON Pointer (RFC 6901, section 4).
 func unescape(token string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 }
 
-// refIn returns the $ref of an object that has one.
+// refIn returns the $ref of an object, if it has one.
 func refIn(text jsonrpc.Raw) (string, bool) {
 	var r struct {
 		Ref *string `json:"$ref"`
@@ -120,7 +123,8 @@ func refIn(text jsonrpc.Raw) (string, bool) {
 	return *r.Ref, true
 }
 
-// descriptor resolves a parameter or result that is a reference. What cannot be resolved is named after its pointer.
+// descriptor resolves a parameter or result that is a reference. An unresolvable one is named after
+// its pointer.
 func (d *Document) descriptor(c ContentDescriptor) ContentDescriptor {
 	if c.Ref == "" {
 		return c
@@ -135,7 +139,8 @@ func (d *Document) descriptor(c ContentDescriptor) ContentDescriptor {
 	return ContentDescriptor{Name: lastOf(c.Ref)}
 }
 
-// Params returns the parameters of m, references resolved. One that leads nowhere is left as its name alone.
+// Params returns the parameters of m with references resolved. For an invalid reference only the
+// name is set.
 func (d *Document) Params(m *Method) []ContentDescriptor {
 	list := make([]ContentDescriptor, len(m.Params))
 	for i, p := range m.Params {
@@ -144,7 +149,8 @@ func (d *Document) Params(m *Method) []ContentDescriptor {
 	return list
 }
 
-// Result returns the result of m, a reference resolved, and false for a method that is only for notifications.
+// Result returns the result of m with references resolved, and false for a method that is only for
+// notifications.
 func (d *Document) Result(m *Method) (ContentDescriptor, bool) {
 	if m.Result == nil {
 		return ContentDescriptor{}, false
@@ -152,7 +158,7 @@ func (d *Document) Result(m *Method) (ContentDescriptor, bool) {
 	return d.descriptor(*m.Result), true
 }
 
-// lastOf is the last part of a reference: what a reader would call it.
+// lastOf returns the last part of a reference, which is its readable name.
 func lastOf(ref string) string {
 	if i := strings.LastIndexAny(ref, "/#"); i >= 0 {
 		ref = ref[i+1:]

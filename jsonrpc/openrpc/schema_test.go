@@ -84,8 +84,8 @@ func (t ownText) MarshalText() ([]byte, error) { return []byte(t.text), nil }
 func (*ownText) UnmarshalText([]byte) error    { return nil }
 func (halfText) MarshalText() ([]byte, error)  { return []byte("half"), nil }
 
-// forms holds awkward types: the schema, values that the codec writes (all must fit), and texts that fit (the codec must read
-// them) or do not.
+// forms holds special types: the schema, values that the codec writes (all must match), and texts
+// that match (the codec must read them) or do not match.
 var forms = []struct {
 	name   string
 	typ    reflect.Type
@@ -181,11 +181,8 @@ var ownTypes = map[reflect.Type]*jsonschema.Schema{
 func TestSchemasOfTypes(t *testing.T) {
 	for _, tt := range forms {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSchemas(ownTypes)
-			text, err := schemaText(inPlace(s, tt.typ))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := mustSchemas(t, ownTypes)
+			text := inPlace(s, tt.typ)
 			if diff := cmp.Diff(generic(t, []byte(tt.schema)), generic(t, text)); diff != "" {
 				t.Errorf("schema differs (-want +got):\n%s\n%s", diff, text)
 			}
@@ -218,25 +215,32 @@ func TestSchemasOfTypes(t *testing.T) {
 	}
 }
 
-// inPlace is schemas.of, but for the structs of which the table shows the members.
-func inPlace(s *schemas, t reflect.Type) *jsonschema.Schema {
-	if t == reflect.TypeFor[tags]() {
-		return s.inline(t)
-	}
-	return s.of(t)
-}
-
-// documentOf puts one schema and those it refers to into a document.
-func documentOf(t *testing.T, s *schemas, schema jsonrpc.Raw) []byte {
+func mustSchemas(t *testing.T, types map[reflect.Type]*jsonschema.Schema) *schemas {
 	t.Helper()
-	components, err := s.components()
+	s, err := newSchemas(types)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// inPlace is like schemas.of, except that it expands the structs whose members are shown in the
+// table.
+func inPlace(s *schemas, t reflect.Type) jsonrpc.Raw {
+	ref := s.of(t)
+	if t == reflect.TypeFor[tags]() {
+		return s.Components()["tags"]
+	}
+	return ref
+}
+
+// documentOf makes a document of one schema and those it refers to.
+func documentOf(t *testing.T, s *schemas, schema jsonrpc.Raw) []byte {
+	t.Helper()
 	text, err := encode(&Document{
 		OpenRPC:    Version13,
 		Methods:    []Method{{Name: "m", Params: []ContentDescriptor{{Name: "p", Schema: schema}}}},
-		Components: &Components{Schemas: components},
+		Components: &Components{Schemas: s.Components()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -245,16 +249,13 @@ func documentOf(t *testing.T, s *schemas, schema jsonrpc.Raw) []byte {
 }
 
 func TestComponents(t *testing.T) {
-	s := newSchemas(nil)
-	type node struct{ Other bool } // a second type of that name
+	s := mustSchemas(t, nil)
+	type node struct{ Other bool } // a second type with that name
 	for _, typ := range []reflect.Type{reflect.TypeFor[forest](), reflect.TypeFor[derived](), nodeType, reflect.TypeFor[node]()} {
 		s.of(typ)
 		s.of(typ)
 	}
-	got, err := s.components()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := s.Components()
 	want := map[string]string{
 		"forest": `{"type":"array","items":{"$ref":"#/components/schemas/forest"}}`,
 		"derived": `{"type":"object",
@@ -280,14 +281,12 @@ func TestComponents(t *testing.T) {
 var nodeType = reflect.TypeFor[node]()
 
 func TestDescriptionBesideReference(t *testing.T) {
-	s := newSchemas(nil)
+	s := mustSchemas(t, nil)
 	type holder struct {
 		N node `json:"n" jsonschema:"not beside the $ref, where draft-07 ignores it"`
 	}
-	text, err := schemaText(s.inline(reflect.TypeFor[holder]()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.of(reflect.TypeFor[holder]())
+	text := s.Components()["holder"]
 	want := `{"type":"object","properties":{"n":{"description":"not beside the $ref, where draft-07 ignores it",
 		"allOf":[{"$ref":"#/components/schemas/node"}]}},"required":["n"],"additionalProperties":false}`
 	if diff := cmp.Diff(generic(t, []byte(want)), generic(t, text)); diff != "" {

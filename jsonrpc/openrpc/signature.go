@@ -12,27 +12,29 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Bounds of one signature: documents come from peers.
+// Bounds of one signature, because documents come from peers.
 const (
 	maxName    = 64 // runes of a name
-	maxMembers = 8  // members of an object, of an enumeration and of a choice
+	maxMembers = 8  // members of an object, an enumeration or a choice
 	maxNesting = 4  // types inside types
 	maxParams  = 64
 )
 
-// Signature is the method in one line, for people:
+// Signature returns the method in one line, for display:
 //
 //	subtract(minuend: integer, subtrahend: integer) -> integer
 //	find(name: string, limit?: integer) -> User[]
 //	sum(...values: number) -> number
 //	log(text: string)                        only for notifications
 //
-// A question mark says optional, three dots say any number of them. References show the name they end in, and parameters
-// that are references are found with [Document.Signature] only. Names with anything but letters, digits and usual
-// punctuation are quoted, and long ones cut, so that the text is safe on a terminal.
+// A question mark means optional, three dots mean any number of values. References are shown by
+// their last part; parameters that are references are resolved only by [Document.Signature]. Names
+// with characters other than letters, digits and common punctuation are quoted, and long names are
+// truncated, so that the text is safe on a terminal.
 func (m *Method) Signature() string { return new(Document).Signature(m) }
 
-// Signature is [Method.Signature] with parameters and results that are references resolved in d.
+// Signature is like [Method.Signature], with parameters and results that are references resolved in
+// d.
 func (d *Document) Signature(m *Method) string {
 	if m.Ref != "" {
 		m = d.resolveMethod(m)
@@ -77,7 +79,7 @@ func (d *Document) resolveMethod(m *Method) *Method {
 	return resolved
 }
 
-// shape is what a signature shows of a schema.
+// A shape holds the parts of a schema that a signature shows.
 type shape struct {
 	Ref                  string                    `json:"$ref"`
 	Type                 jsontext.Value            `json:"type"`
@@ -86,14 +88,15 @@ type shape struct {
 	Items                jsontext.Value            `json:"items"`
 	Properties           map[string]jsontext.Value `json:"properties"`
 	AdditionalProperties jsontext.Value            `json:"additionalProperties"`
-	Required             jsontext.Value            `json:"required"` // true in documents that follow draft-03
-	AllOf                []jsontext.Value          `json:"allOf"`
-	AnyOf                []jsontext.Value          `json:"anyOf"`
-	OneOf                []jsontext.Value          `json:"oneOf"`
-	Title                string                    `json:"title"`
+	// Required is a bool in documents that follow draft-03.
+	Required jsontext.Value   `json:"required"`
+	AllOf    []jsontext.Value `json:"allOf"`
+	AnyOf    []jsontext.Value `json:"anyOf"`
+	OneOf    []jsontext.Value `json:"oneOf"`
+	Title    string           `json:"title"`
 }
 
-// typeOf is a schema as a type. What it does not understand is "any".
+// typeOf returns a schema as a type. An unsupported schema is "any".
 func typeOf(schema jsonrpc.Raw, depth int) string {
 	if string(schema) == "false" {
 		return "never"
@@ -118,7 +121,7 @@ func typeOf(schema jsonrpc.Raw, depth int) string {
 	}
 	var names []string
 	if s.Type.Kind() == '[' {
-		_ = decode(s.Type, &names) // stays empty: any
+		_ = decode(s.Type, &names) // remains empty: any
 	} else {
 		var one string
 		if decode(s.Type, &one) == nil && one != "" {
@@ -159,7 +162,7 @@ func (s *shape) array(depth int) string {
 	return item + "[]"
 }
 
-// object shows the members of an anonymous object, or the values of a dictionary.
+// object returns the members of an anonymous object, or the values of a dictionary.
 func (s *shape) object(depth int) string {
 	if len(s.Properties) == 0 {
 		if s.AdditionalProperties.Kind() == '{' {
@@ -179,7 +182,7 @@ func (s *shape) object(depth int) string {
 	}
 	slices.Sort(names)
 	var required []string
-	_ = decode(s.Required, &required) // stays empty: all optional
+	_ = decode(s.Required, &required) // remains empty: all optional
 	parts := make([]string, 0, len(names))
 	for _, name := range names {
 		mark := "?: "
@@ -191,7 +194,7 @@ func (s *shape) object(depth int) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// choice joins what the schemas or values of list show, each once.
+// choice joins the forms of the schemas or values of list, each once.
 func choice(list []jsontext.Value, show func(jsontext.Value) string) string {
 	var parts []string
 	for _, v := range list {
@@ -206,7 +209,7 @@ func choice(list []jsontext.Value, show func(jsontext.Value) string) string {
 	return strings.Join(parts, " | ")
 }
 
-// literal is a JSON value as it is, if it is short.
+// literal returns a short JSON value unchanged.
 func literal(v jsontext.Value) string {
 	switch v.Kind() {
 	case '{':
@@ -223,7 +226,8 @@ func literal(v jsontext.Value) string {
 	return cut(string(v))
 }
 
-// safe quotes a name that is not plain, so that no peer's text moves the cursor or reads as punctuation of ours.
+// safe quotes unusual names, so that a peer's text cannot move the cursor or look like our
+// punctuation.
 func safe(name string) string {
 	name = cut(name)
 	plain := name != "" && !strings.ContainsFunc(name, func(r rune) bool {

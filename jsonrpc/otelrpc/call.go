@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// call is one call under observation: a span and, at its end, one measurement of the same length.
+// A call is one observed call: a span and, at its end, one measurement of the same duration.
 type call struct {
 	ob       *observer
 	ctx      context.Context
@@ -22,9 +22,9 @@ type call struct {
 	measured []attribute.KeyValue
 }
 
-// begin starts the span. What samplers may want to see is set at once.
+// begin starts the span. Attributes that samplers may need are set at once.
 func (ob *observer) begin(ctx context.Context, kind trace.SpanKind, method string, id jsonrpc.ID, links ...trace.Link) *call {
-	method = strings.Clone(method) // the request is not ours for as long as the span lives
+	method = strings.Clone(method) // the span outlives the request
 	attrs := make([]attribute.KeyValue, 0, len(ob.fixed)+6)
 	attrs = append(attrs, ob.fixed...)
 	name, kept := system, other
@@ -47,10 +47,11 @@ func (ob *observer) begin(ctx context.Context, kind trace.SpanKind, method strin
 	return c
 }
 
-// succeed ends a call that has its result.
+// succeed ends a call that has a result.
 func (c *call) succeed() { c.end() }
 
-// answered ends a call with the error that is, or was, on the wire. Every code is a failure (json-rpc.md, rpc.response.status_code).
+// answered ends a call with an error response. Every code is a failure (json-rpc.md,
+// rpc.response.status_code).
 func (c *call) answered(code, message string) {
 	status := []attribute.KeyValue{keyStatusCode.String(code), keyErrorType.String(code)}
 	c.span.SetAttributes(status...)
@@ -59,7 +60,8 @@ func (c *call) answered(code, message string) {
 	c.end()
 }
 
-// failed ends a call that got no answer. The text of err stays out of the span: it may hold anything.
+// failed ends a call without a response. The text of err is not recorded, because it may contain
+// anything.
 func (c *call) failed(err error) {
 	kind := keyErrorType.String(failure(err))
 	c.span.SetAttributes(kind)

@@ -9,11 +9,13 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Peer observes the calls and notifications that go to p. Nil options are the default. A call lasts until its answer is
-// decoded, a notification until it is queued. The id is not known here and not recorded.
+// Peer returns a Peer that observes the calls and notifications sent to p. If o is nil, the
+// defaults apply. A call lasts until its response is decoded, a notification until it is queued.
+// The ID is not known at this level and not recorded.
 //
-// Errors of the peer have their code as error.type; those of this side one of: timeout, cancelled, closed, busy, bad_response,
-// too_large, one_way, answered, lagging, batch_refused, garbage, slow_peer, _OTHER.
+// For errors from the peer, error.type is their code. For local errors it is one of: timeout,
+// cancelled, closed, busy, bad_response, too_large, one_way, answered, lagging, batch_refused,
+// garbage, slow_peer, _OTHER.
 func Peer(p jsonrpc.Peer, o *Options) jsonrpc.Peer {
 	return &peer{
 		next: p,
@@ -57,7 +59,7 @@ func (p *peer) observe(ctx context.Context, method string, params any, send func
 	}()
 	err := send(c.ctx, params)
 	panicked = false
-	switch e, ok := err.(*jsonrpc.Error); { //nolint:errorlint // one that is wrapped is not this call's answer
+	switch e, ok := err.(*jsonrpc.Error); { //nolint:errorlint // a wrapped one is not the response to this call
 	case err == nil:
 		c.succeed()
 	case ok:

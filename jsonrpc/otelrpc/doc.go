@@ -1,16 +1,20 @@
-// Package otelrpc observes JSON-RPC calls with OpenTelemetry: a span and a duration for each.
+// Package otelrpc instruments JSON-RPC calls with OpenTelemetry: a span and a duration for each
+// call.
 //
-// [Middleware] is for who answers, [Peer] for who asks. The package needs the API of OpenTelemetry only; what becomes of
-// spans and measurements is decided by the providers of the program, and without any they cost next to nothing.
+// [Middleware] instruments servers, [Peer] instruments clients. The package uses only the
+// OpenTelemetry API. The program's providers process the spans and measurements; without providers
+// the cost is negligible.
 //
-// Names follow the semantic conventions for JSON-RPC and RPC, v1.44.0 (docs/rpc/json-rpc.md, rpc-spans.md, rpc-metrics.md):
+// Names follow the semantic conventions for JSON-RPC and RPC, v1.44.0 (docs/rpc/json-rpc.md,
+// rpc-spans.md, rpc-metrics.md):
 //
-//	span                        kind SERVER or CLIENT, named after the method if that is known, else "jsonrpc"
+//	span                        kind SERVER or CLIENT, named after the method if it is known, else "jsonrpc"
 //	rpc.server.call.duration    histogram, seconds
 //	rpc.client.call.duration    histogram, seconds
 //
-// Methods that are not known are "_OTHER" in both, since peers choose names and each would be a time series of its own.
+// Unknown methods are "_OTHER" in both, because peers choose the names and each name would create a
+// time series.
 //
-// With Meta, the trace travels inside of params: the members traceparent, tracestate and baggage of "_meta" (SEP-414 of the
-// Model Context Protocol), on any carrier.
+// With Meta, the trace is sent in params: the members traceparent, tracestate and baggage of
+// "_meta" (SEP-414 of the Model Context Protocol), over any transport.
 package otelrpc

@@ -12,11 +12,11 @@ import (
 	"github.com/da1ed7bb/parley/transport/inproc"
 )
 
-// Both ends are observed, and the trace goes from one to the other in the params.
+// Both ends are observed, and the trace is sent from one to the other in the params.
 func Example() {
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	defer func() { _ = provider.Shutdown(context.Background()) }() // it has nothing left to say
+	defer func() { _ = provider.Shutdown(context.Background()) }() // all spans have been exported
 
 	mux := new(jsonrpc.Mux)
 	mux.Add("add", jsonrpc.Func(func(_ context.Context, in struct{ A, B int }) (int, error) { return in.A + in.B, nil }))
@@ -27,7 +27,7 @@ func Example() {
 	server.Handler = otelrpc.Middleware(o)(mux)
 	server.Start(context.Background())
 	client.Start(context.Background())
-	defer func() { _, _ = client.Close(), server.Close() }() // nobody waits for them
+	defer func() { _, _ = client.Close(), server.Close() }() // no need to wait for them
 	peer := otelrpc.Peer(client, o)
 
 	sum, err := jsonrpc.Call[int](context.Background(), peer, "add", map[string]int{"a": 5, "b": 3})

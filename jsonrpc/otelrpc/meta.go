@@ -12,26 +12,28 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// metaName is the member of params, at the top and nowhere else, that holds what is about a request and not part of it.
+// metaName is the top-level member of params that holds data about a request which is not part of
+// it.
 const metaName = "_meta"
 
-// lax reads what handlers will judge: here only names and places are of interest.
+// lax accepts what handlers will check later: here only names and positions matter.
 var lax = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// An object knows where its members are, so that some can go and others come while all other bytes stay.
+// An object stores the positions of its members, so that members can be removed and added while all
+// other bytes remain.
 type object struct {
 	text    []byte
 	members []member
-	end     int // of the closing brace
+	end     int // offset of the closing brace
 }
 
 // A member starts with its name and ends with its value.
 type member struct {
 	name            string
-	start, from, to int // of the name, of the value, behind it
+	start, from, to int // offsets of the name, of the value and after the value
 }
 
-// parseObject returns false for what is no object.
+// parseObject returns false if text is not an object.
 func parseObject(text []byte) (object, bool) {
 	o := object{text: text}
 	d := jsontext.NewDecoder(bytes.NewReader(text), lax...)
@@ -64,7 +66,8 @@ func parseObject(text []byte) (object, bool) {
 	return o, true
 }
 
-// only returns the member of that name, unless there is none or more than one: then nobody knows which counts.
+// only returns the member with that name if there is exactly one. With duplicates it is unclear
+// which one counts.
 func (o object) only(name string) (member, bool) {
 	var found member
 	n := 0
@@ -77,7 +80,7 @@ func (o object) only(name string) (member, bool) {
 	return found, n == 1
 }
 
-// without is the text without some members and the commas that belong to them.
+// without returns the text without some members and their commas.
 func (o object) without(drop func(member) bool) []byte {
 	if len(o.members) == 0 {
 		return o.text
@@ -97,7 +100,7 @@ func (o object) without(drop func(member) bool) []byte {
 	return append(out, o.text[o.members[len(o.members)-1].to:]...)
 }
 
-// with is the text with more members at its end.
+// with returns the text with more members at its end.
 func (o object) with(more []byte) []byte {
 	at := o.end
 	if n := len(o.members); n > 0 {
@@ -107,10 +110,11 @@ func (o object) with(more []byte) []byte {
 	return slices.Concat(o.text[:at], more, o.text[at:])
 }
 
-// takeMeta reads those of fields that are strings in _meta, and returns params without them. It reports false if there are none.
+// takeMeta reads the members named in fields that are strings in _meta, and returns params without
+// them. It returns false if no such member exists.
 func takeMeta(params jsonrpc.Raw, fields []string) (propagation.MapCarrier, jsonrpc.Raw, bool) {
 	if !bytes.Contains(params, []byte(metaName)) && !bytes.Contains(params, []byte(`\u`)) {
-		return nil, params, false // not even in escapes: most params are not parsed here
+		return nil, params, false // not even escaped: most params are not parsed here
 	}
 	outer, ok := parseObject(params)
 	if !ok {
@@ -144,8 +148,8 @@ func takeMeta(params jsonrpc.Raw, fields []string) (propagation.MapCarrier, json
 	return carrier, slices.Concat(params[:meta.from], rest, params[meta.to:]), true
 }
 
-// giveMeta puts carrier into the _meta of params, in place of what stands there under fields. Params that are no object, or whose
-// _meta is none, stay as they are.
+// giveMeta writes carrier to the _meta of params, replacing the members named in fields. It returns
+// params unchanged if params or its _meta is not an object.
 func giveMeta(params jsonrpc.Raw, carrier propagation.MapCarrier, fields []string) jsonrpc.Raw {
 	outer, ok := parseObject(params)
 	if !ok || len(carrier) == 0 {
@@ -156,7 +160,7 @@ func giveMeta(params jsonrpc.Raw, carrier propagation.MapCarrier, fields []strin
 		if more != nil {
 			more = append(more, ',')
 		}
-		more, _ = jsontext.AppendQuote(more, name) // bad UTF-8 is replaced
+		more, _ = jsontext.AppendQuote(more, name) // invalid UTF-8 is replaced
 		more = append(more, ':')
 		more, _ = jsontext.AppendQuote(more, carrier[name])
 	}
@@ -182,7 +186,8 @@ func giveMeta(params jsonrpc.Raw, carrier propagation.MapCarrier, fields []strin
 	return slices.Concat(params[:meta.from], inner.with(more), params[meta.to:])
 }
 
-// send adds the trace of ctx to params. What cannot be encoded stays as it is: the call itself will say so.
+// send adds the trace of ctx to params. Params that cannot be encoded are unchanged: the call
+// itself will return the error.
 func (ob *observer) send(ctx context.Context, params any) any {
 	carrier := make(propagation.MapCarrier)
 	ob.Propagator.Inject(ctx, carrier)
@@ -191,7 +196,8 @@ func (ob *observer) send(ctx context.Context, params any) any {
 	}
 	raw, ok := params.(jsonrpc.Raw)
 	if !ok {
-		text, err := jsonrpc.AppendNotification(nil, jsonrpc.Version2, "m", params) // the codec of the engine
+		// Uses the codec of the engine.
+		text, err := jsonrpc.AppendNotification(nil, jsonrpc.Version2, "m", params)
 		if err != nil {
 			return params
 		}

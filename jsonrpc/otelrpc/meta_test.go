@@ -80,7 +80,7 @@ func FuzzMeta(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		raw := jsonrpc.Raw(text)
 		if !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
-			return // params are JSON before they come here
+			return // params have been parsed before
 		}
 		given := giveMeta(raw, carrier, fields)
 		if !jsontext.Value(given).IsValid(jsontext.AllowDuplicateNames(true)) {
@@ -99,7 +99,8 @@ func FuzzMeta(f *testing.F) {
 	})
 }
 
-// The trace goes through params and comes out as a remote parent, baggage too; the handler sees the params as they were.
+// TestTraceTravels checks that the trace is sent in params and arrives as a remote parent, with
+// baggage, and that the handler receives the original params.
 func TestTraceTravels(t *testing.T) {
 	l := newLab(t)
 	o := l.options
@@ -164,7 +165,8 @@ func TestTraceTravels(t *testing.T) {
 	}
 }
 
-// In one process both ways lead to the same span: it is the parent, and no link to itself.
+// TestTraceInOneProcess checks that in one process, where both ways lead to the same span, that
+// span is the parent and is not linked to itself.
 func TestTraceInOneProcess(t *testing.T) {
 	l := newLab(t)
 	o := l.options
@@ -184,7 +186,7 @@ func TestNoTraceToTravel(t *testing.T) {
 	l := newLab(t)
 	o := l.options
 	o.Meta = true
-	o.TracerProvider = nil // nothing is sampled, nothing is sent
+	o.TracerProvider = nil // nothing is sampled or sent
 	for _, params := range []any{nil, jsonrpc.Raw(nil), jsonrpc.Raw(`{"a":1}`), []int{1}, map[string]int{"a": 1}} {
 		w := &wire{}
 		if err := Peer(w, &o).Call(t.Context(), "add", params, nil); err != nil {
@@ -196,7 +198,8 @@ func TestNoTraceToTravel(t *testing.T) {
 	}
 }
 
-// Params that are no object arrive as they were, and so does everything when Meta is off.
+// TestMetaLeavesAlone checks that params that are not an object arrive unchanged, and so do all
+// params if Meta is off.
 func TestMetaLeavesAlone(t *testing.T) {
 	l := newLab(t)
 	for _, meta := range []bool{true, false} {
@@ -232,7 +235,7 @@ func TestMetaLeavesAlone(t *testing.T) {
 	}
 }
 
-// A trace that is no trace is dropped, and the call goes on as the first of its own.
+// TestBrokenTrace checks that an invalid trace is dropped, and that the call starts a new one.
 func TestBrokenTrace(t *testing.T) {
 	l := newLab(t)
 	o := l.options
@@ -246,7 +249,8 @@ func TestBrokenTrace(t *testing.T) {
 	}
 }
 
-// What is not Raw is encoded by the codec of the engine first.
+// TestMetaInEncodedParams checks that params that are not Raw are first encoded with the codec of
+// the engine.
 func TestMetaInEncodedParams(t *testing.T) {
 	l := newLab(t)
 	o := l.options
@@ -265,7 +269,8 @@ func TestMetaInEncodedParams(t *testing.T) {
 			t.Errorf("sent %v, without the trace %s", w.params, rest)
 		}
 	}
-	for _, params := range []any{[]int{1}, "scalar", make(chan int)} { // the last two are the engine's to refuse
+	// The last two are left for the engine to reject.
+	for _, params := range []any{[]int{1}, "scalar", make(chan int)} {
 		w := &wire{}
 		if err := Peer(w, &o).Call(t.Context(), "add", params, nil); err != nil {
 			t.Fatal(err)
@@ -276,7 +281,7 @@ func TestMetaInEncodedParams(t *testing.T) {
 	}
 }
 
-// flatParams is the text of params, or of their type where there is none.
+// flatParams returns the text of params, or their type if they have no text.
 func flatParams(t *testing.T, params any) string {
 	t.Helper()
 	text, err := json.Marshal(params)

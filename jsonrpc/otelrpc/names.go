@@ -17,7 +17,7 @@ const (
 	keyMethod         = attribute.Key("rpc.method")
 	keyMethodOriginal = attribute.Key("rpc.method_original") // spans only
 	keyErrorType      = attribute.Key("error.type")
-	keyVersion        = attribute.Key("jsonrpc.protocol.version") // spans only, as all below
+	keyVersion        = attribute.Key("jsonrpc.protocol.version") // spans only, like all below
 	keyRequestID      = attribute.Key("jsonrpc.request.id")
 	keyTransport      = attribute.Key("network.transport")
 	keyPeerAddress    = attribute.Key("network.peer.address")
@@ -39,10 +39,10 @@ const (
 	clientDuration = "rpc.client.call.duration"
 )
 
-// buckets of both histograms, in seconds (rpc-metrics.md).
+// buckets holds the bucket bounds of both histograms, in seconds (rpc-metrics.md).
 var buckets = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 
-// Values of error.type for what fails on this side. The peer's errors have their code.
+// failures maps local errors to values of error.type. For errors from the peer it is their code.
 var failures = []struct {
 	err  error
 	kind string
@@ -63,7 +63,8 @@ var failures = []struct {
 	{jsonrpc.ErrSlowPeer, "slow_peer"},
 }
 
-// failure is the error.type of an error of this side: one of few, since it is part of a time series.
+// failure returns the error.type of a local error: one of a few values, because it is part of a
+// time series.
 func failure(err error) string {
 	for _, f := range failures {
 		if errors.Is(err, f.err) {
@@ -73,10 +74,11 @@ func failure(err error) string {
 	return other
 }
 
-// maxText bounds what a peer can put into an attribute, in bytes.
+// maxText bounds the text that a peer can write to an attribute, in bytes.
 const maxText = 256
 
-// idText is an id as an attribute: a string without its quotes, a number as it was written. Absent and null have none.
+// idText returns an ID as an attribute: a string without its quotes, a number as it was written. It
+// returns false for absent and null IDs.
 func idText(id jsonrpc.ID) (string, bool) {
 	if id.IsZero() || id.IsNull() {
 		return "", false

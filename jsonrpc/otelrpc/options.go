@@ -13,47 +13,54 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Options tune [Middleware] and [Peer]. The zero value is ready for use. They are copied.
+// Options configures [Middleware] and [Peer]. The zero value is ready for use. They are copied.
 type Options struct {
-	// TracerProvider and MeterProvider take what is observed. Nil means the global ones of OpenTelemetry.
+	// TracerProvider and MeterProvider receive the spans and measurements. If nil, the global
+	// providers of OpenTelemetry are used.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 
-	// Known reports whether a method is one of a fixed set, so that its name may name spans and time series. All others are
-	// "_OTHER", with the name in rpc.method_original of the span. Nil knows none. See [Methods] and [MethodsOf].
+	// Known reports whether a method belongs to a fixed set, so that spans and time series can be
+	// named after it. All other methods are "_OTHER", with the name in the span's
+	// rpc.method_original. If nil, no method is known. See [Methods] and [MethodsOf].
 	Known func(method string) bool
 
-	// Version of JSON-RPC that is spoken. For 2.0, the zero value, spans say so: the conventions take 1.0 for granted.
+	// Version is the version of JSON-RPC in use. For 2.0, the zero value, it is recorded in spans,
+	// because the conventions assume 1.0 by default.
 	Version jsonrpc.Version
 
-	// Meta lets the trace travel in params, in the member "_meta" (SEP-414).
+	// Meta sends the trace in params, in the member "_meta" (SEP-414).
 	//
-	// A [Peer] adds it to params that are an object and leaves others alone: positions have no names. It is for peers
-	// that expect it: strict ones refuse the unknown member. Middleware continues the trace as a remote parent, with
-	// a link to the span that the carrier may have begun, and takes the members away that it used (and "_meta" if nothing is
-	// left), so that strict handlers do not see them. All other bytes of params stay as they are.
+	// A [Peer] adds it to params that are an object; positional params are not changed, because
+	// positions have no names. Use it only for peers that expect it: strict peers reject the
+	// unknown member. Middleware continues the trace as a remote parent, with a link to the span
+	// that the transport may have started. It removes the members that it used (and "_meta" if it
+	// is then empty), so that strict handlers do not see them. All other bytes of params are
+	// unchanged.
 	Meta bool
 
-	// Propagator chooses the members of "_meta". Nil means traceparent, tracestate and baggage (W3C).
+	// Propagator selects the members of "_meta". If nil: traceparent, tracestate and baggage (W3C).
 	Propagator propagation.TextMapPropagator
 
-	// Transport is network.transport: "tcp", "unix" or "pipe". Empty: not set.
+	// Transport is network.transport: "tcp", "unix" or "pipe". If empty, it is not set.
 	Transport string
 
-	// ServerAddress and ServerPort say where the server is, also in measurements of clients. Empty and zero: not set.
+	// ServerAddress and ServerPort are the address of the server, also in measurements of clients.
+	// Empty or zero values are not set.
 	ServerAddress string
 	ServerPort    int
 
-	// PeerAddress and PeerPort are the other end of the connection. Empty and zero: not set. A server of many peers
-	// uses Attributes.
+	// PeerAddress and PeerPort are the other end of the connection. Empty or zero values are not
+	// set. For a server with many peers use Attributes.
 	PeerAddress string
 	PeerPort    int
 
-	// Attributes adds to a span at its start, such as network.peer.address from ctx. Nil adds nothing.
+	// Attributes returns additional attributes for a span at its start, such as
+	// network.peer.address from ctx. If nil, none are added.
 	Attributes func(ctx context.Context, method string) []attribute.KeyValue
 }
 
-// Methods knows the given names, for [Options.Known].
+// Methods returns a function for [Options.Known] that reports whether a method is one of names.
 func Methods(names ...string) func(string) bool {
 	set := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -62,7 +69,8 @@ func Methods(names ...string) func(string) bool {
 	return func(method string) bool { return set[method] }
 }
 
-// MethodsOf knows the methods that mux has now: call it after the last Add.
+// MethodsOf returns a function for [Options.Known] that contains the current methods of mux: call
+// it after the last Add.
 func MethodsOf(mux *jsonrpc.Mux) func(string) bool {
 	var names []string
 	for name := range mux.All() {
@@ -71,12 +79,12 @@ func MethodsOf(mux *jsonrpc.Mux) func(string) bool {
 	return Methods(names...)
 }
 
-// W3C is the default [Options.Propagator].
+// W3C returns the default [Options.Propagator].
 func W3C() propagation.TextMapPropagator {
 	return propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 }
 
-// observer is what both sides share.
+// An observer is shared by both sides.
 type observer struct {
 	Options
 	tracer   trace.Tracer
@@ -128,7 +136,8 @@ func newObserver(o *Options, histogram, description string) *observer {
 	return ob
 }
 
-// endpoint is an address and its port. A port without address says nothing.
+// endpoint returns the attributes of an address and its port. Without an address the port is
+// omitted.
 func endpoint(address attribute.Key, host string, portKey attribute.Key, port int) []attribute.KeyValue {
 	if host == "" {
 		return nil

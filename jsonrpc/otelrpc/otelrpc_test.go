@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A lab is a program's providers, in memory.
+// A lab holds a program's providers, in memory.
 type lab struct {
 	spans   *tracetest.InMemoryExporter
 	reader  *metric.ManualReader
@@ -45,7 +45,7 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// span returns the only span there is.
+// span returns the only span.
 func (l *lab) span(t *testing.T) tracetest.SpanStub {
 	t.Helper()
 	got := l.spans.GetSpans()
@@ -55,7 +55,7 @@ func (l *lab) span(t *testing.T) tracetest.SpanStub {
 	return got[0]
 }
 
-// metrics returns all metrics there are.
+// metrics returns all metrics.
 func (l *lab) metrics(t *testing.T) []metricdata.Metrics {
 	t.Helper()
 	var rm metricdata.ResourceMetrics
@@ -86,7 +86,7 @@ func (l *lab) point(t *testing.T, name string) metricdata.HistogramDataPoint[flo
 	return h.DataPoints[0]
 }
 
-// flat shows attributes with their types, so that a number is not taken for its text.
+// flat returns attributes with their types, so that numbers and texts are distinguished.
 func flat(kvs []attribute.KeyValue) map[string]string {
 	out := make(map[string]string)
 	for _, kv := range kvs {
@@ -101,7 +101,7 @@ func returns(result any, err error) handler {
 	return func(context.Context, *jsonrpc.Request) (any, error) { return result, err }
 }
 
-// An outcome is what must be seen of one call, besides what all calls show.
+// An outcome is the expected observation of one call, besides what all calls have in common.
 type outcome struct {
 	name   string            // of the span
 	attrs  map[string]string // of the span
@@ -176,14 +176,15 @@ func TestServer(t *testing.T) {
 						t.Errorf("recovered %v", v)
 					}
 				}()
-				_, _ = Middleware(&l.options)(tt.h).Handle(t.Context(), tt.req) // the table says what it returns
+				// The table has its result.
+				_, _ = Middleware(&l.options)(tt.h).Handle(t.Context(), tt.req)
 			}()
 			l.check(t, trace.SpanKindServer, "rpc.server.call.duration", tt.want)
 		})
 	}
 }
 
-// check compares the only call with what is wanted of it and what all have in common.
+// check compares the only call with the expected outcome and with what all calls have in common.
 func (l *lab) check(t *testing.T, kind trace.SpanKind, metric string, want outcome) {
 	t.Helper()
 	span := l.span(t)
@@ -231,7 +232,8 @@ func TestDurationIsInSeconds(t *testing.T) {
 	}
 }
 
-// What is private becomes the code that the engine sends.
+// TestServerCancelledAndLate checks that a private error is recorded with the code that the engine
+// sends.
 func TestServerCancelledAndLate(t *testing.T) {
 	for cause, code := range map[error]string{jsonrpc.ErrPeerCancelled: "-32800", jsonrpc.ErrTimeout: "-31002", jsonrpc.ErrClosed: "-32603"} {
 		l := newLab(t)
@@ -262,7 +264,7 @@ func TestHandlerRunsInsideItsSpan(t *testing.T) {
 	outer.End()
 }
 
-// wire is a Peer that keeps what it was given and answers with err.
+// A wire is a Peer that stores its params and returns err.
 type wire struct {
 	params any
 	err    error
@@ -448,7 +450,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// Without providers and options nothing is observed, and everything works.
+// TestZeroOptions checks that without providers and options nothing is observed, and that calls
+// still work.
 func TestZeroOptions(t *testing.T) {
 	h := Middleware(nil)(returns("ok", nil))
 	if result, err := h.Handle(t.Context(), &jsonrpc.Request{Method: "add"}); result != "ok" || err != nil {

@@ -10,12 +10,14 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Middleware observes each request that a handler answers, notifications too. Put it around the Mux; nil options are the default:
+// Middleware observes each request that a handler handles, including notifications. Put it around
+// the Mux. If o is nil, the defaults apply:
 //
 //	answerer.Handler = otelrpc.Middleware(&otelrpc.Options{Known: otelrpc.MethodsOf(mux)})(mux)
 //
-// A private error counts as what goes out for it: "Internal error", or the code of a cancelled or late request; its text is not
-// recorded. What the engine refuses before or after the handler (a busy server, a result that cannot be encoded) is not seen here.
+// A private error is recorded as the error that is sent instead: "Internal error", or the code of a
+// cancelled or late request. Its text is not recorded. Errors of the engine before or after the
+// handler (a busy server, a result that cannot be encoded) are not observed.
 func Middleware(o *Options) jsonrpc.Middleware {
 	ob := newObserver(o, serverDuration, "Measures the duration of an incoming Remote Procedure Call (RPC).")
 	return func(next jsonrpc.Handler) jsonrpc.Handler {
@@ -33,13 +35,13 @@ func (ob *observer) serve(ctx context.Context, req *jsonrpc.Request, next jsonrp
 	c := ob.begin(ctx, trace.SpanKindServer, req.Method, req.ID, links...)
 	panicked := true
 	defer func() {
-		if panicked { // it goes on behind us: the engine answers
+		if panicked { // the panic continues: the engine sends the response
 			c.answered(strconv.Itoa(jsonrpc.CodeInternalError), "")
 		}
 	}()
 	result, err := next.Handle(c.ctx, req)
 	panicked = false
-	switch e, ok := err.(*jsonrpc.Error); { //nolint:errorlint // one that is wrapped is private
+	switch e, ok := err.(*jsonrpc.Error); { //nolint:errorlint // a wrapped one is private
 	case err == nil:
 		c.succeed()
 	case ok:
@@ -50,7 +52,7 @@ func (ob *observer) serve(ctx context.Context, req *jsonrpc.Request, next jsonrp
 	return result, err
 }
 
-// privateCode is what the engine answers in place of a private error.
+// privateCode returns the code that the engine sends instead of a private error.
 func privateCode(ctx context.Context) int {
 	if ctx.Err() != nil {
 		switch cause := context.Cause(ctx); {
@@ -63,8 +65,8 @@ func privateCode(ctx context.Context) int {
 	return jsonrpc.CodeInternalError
 }
 
-// receive continues the trace in _meta. The span that was there before, an HTTP server's for one, is linked: it tells of
-// the carrier, which may have carried other calls too.
+// receive continues the trace in _meta. An existing span, such as that of an HTTP server, is
+// linked: it belongs to the transport, which may have carried other calls too.
 func (ob *observer) receive(ctx context.Context, req *jsonrpc.Request) (context.Context, []trace.Link, *jsonrpc.Request) {
 	carrier, rest, ok := takeMeta(req.Params, ob.Propagator.Fields())
 	if !ok {

@@ -12,32 +12,39 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/report"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
-// A StatusError is an HTTP answer that is no JSON-RPC answer. Its Header has WWW-Authenticate when the server wants credentials.
-type StatusError = sse.StatusError
+// A StatusError is an HTTP response without a JSON-RPC response. Its Header contains
+// WWW-Authenticate if the server requires credentials.
+type StatusError = httprpc.StatusError
 
-// The kinds of a StatusError, for errors.Is.
+// Kinds of a StatusError, for use with errors.Is.
 var (
-	ErrUnauthorized = sse.ErrUnauthorized // 401
-	ErrForbidden    = sse.ErrForbidden    // 403
+	ErrUnauthorized = httprpc.ErrUnauthorized // 401
+	ErrForbidden    = httprpc.ErrForbidden    // 403
 )
 
-// ClientOptions tune [Connect]. The zero value is ready for use.
+// ClientOptions configure [Connect]. The zero value is ready for use.
 type ClientOptions struct {
-	// Client is what the client can be asked and what it hears. OverHTTP and GiveUp are set by Connect. Probe is 10 s when zero.
+	// Client contains the options of the MCP client. Connect sets OverHTTP and GiveUp. Probe is 10
+	// s if zero.
 	Client mcp.ClientOptions
 
-	// HTTP makes all requests. Nil means a client of our own. It is copied, and its Timeout is not used; redirects are followed only to the same
-	// scheme, host and port, and only as the same request. A Transport that gets tokens, as package mcp/oauth has one, may take its time after a 401.
-	// An error of it ends Connect: it says nothing about what the server speaks.
+	// HTTP sends all requests. If nil, a default client is used. HTTP is copied, and its Timeout is
+	// not used. Redirects are followed only to the same scheme, host and port, and only with the
+	// same method and body. A Transport that obtains tokens, such as that of package mcp/oauth, may
+	// block after a 401. An error of the Transport ends Connect, because it is unrelated to the
+	// server's protocol version.
 	HTTP *http.Client
 
-	// TLS is for the client of our own; it is not used beside HTTP.
+	// TLS configures the default client. It is not used if HTTP is set.
 	TLS *tls.Config
 
 	// Header is sent with each request.
@@ -46,24 +53,30 @@ type ClientOptions struct {
 	// Token is sent as a bearer token with each request.
 	Token string
 
-	// MaxMessage bounds one message from the server, in bytes. Zero means 16 MiB, negative means no bound.
+	// MaxMessage is the size limit of one message from the server, in bytes. Zero means 16 MiB, a
+	// negative value means no limit.
 	MaxMessage int64
 
-	// CallTime bounds a call whose context has no deadline; each message about it renews it. Zero means 60 s, negative means no bound.
+	// CallTime is the timeout of a call whose context has no deadline. Each message about the call
+	// restarts it. Zero means 60 s, a negative value means no timeout.
 	CallTime time.Duration
 
-	// Tap, if not nil, sees each payload: what is sent, and what has come. It must not keep it. It is called from many goroutines.
+	// Tap, if not nil, is called for each payload that is sent or received. It must not retain the
+	// payload. It is called concurrently.
 	Tap func(out bool, payload []byte)
 }
 
-// pairScheme is what stands before the address of a server that speaks HTTP+SSE alone.
+// pairScheme is the prefix of the address of a server that supports only HTTP+SSE.
 const pairScheme = "sse+"
 
-// Connect opens a conversation with the server at address and finds out what it speaks (MCP 2026-07-28, Versioning): over Streamable HTTP in the modern
-// way, then by the handshake, and where both are refused with 400, 404 or 405, over the pair of HTTP+SSE (2024-11-05). An address with the
-// scheme sse+http or sse+https means that pair alone. ctx bounds Connect only; Close of the client ends all.
+// Connect opens a conversation with the server at address and negotiates the protocol version (MCP
+// 2026-07-28, Versioning). It first tries Streamable HTTP with a modern request, then with the
+// handshake. If the server rejects both with 400, 404 or 405, Connect tries the HTTP+SSE transport
+// of 2024-11-05. For an address with the scheme sse+http or sse+https, it uses only HTTP+SSE. ctx
+// applies only to Connect; the client's Close closes everything.
 //
-// A refusal by HTTP is a *[StatusError], here and in all calls. A session that the server has forgotten is opened anew without a word.
+// If the server rejects a request with an HTTP status, Connect and all calls return a
+// *[StatusError]. If the server has lost the session, a new session is opened automatically.
 func Connect(ctx context.Context, address string, info mcp.Implementation, o *ClientOptions) (*mcp.Client, error) {
 	if o == nil {
 		o = &ClientOptions{}
@@ -82,24 +95,24 @@ func Connect(ctx context.Context, address string, info mcp.Implementation, o *Cl
 	return c, nil
 }
 
-// wantsPair reports whether a server that refuses so may be one of 2024-11-05.
+// wantsPair reports whether a server that returns err may be a server of 2024-11-05.
 func wantsPair(err error) bool {
 	status, ok := errors.AsType[*StatusError](err)
 	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.Status)
 }
 
-// connect does it over Streamable HTTP.
+// connect connects over Streamable HTTP.
 func connect(ctx context.Context, address string, info mcp.Implementation, o *ClientOptions) (*mcp.Client, error) {
 	own := o.Client
 	own.OverHTTP, own.GiveUp = true, giveUp
 	l := &link{client: mcp.NewClient(info, &own), probe: own.Probe, report: own.Report}
 	if l.report == nil {
-		l.report = func(string, error) {}
+		l.report = func(what string, err error) { report.Call(nil, "mcphttp", what, err) }
 	}
 	if l.probe <= 0 {
 		l.probe = 10 * time.Second
 	}
-	l.carrier = streamable.NewClient(address, &streamable.ClientOptions{
+	l.transport = streamable.NewClient(address, &streamable.ClientOptions{
 		HTTP: o.HTTP, TLS: o.TLS, Header: o.Header, Token: o.Token, MaxMessage: o.MaxMessage, CallTime: o.CallTime,
 		Manner:        l.manner,
 		SessionHeader: mcp.HeaderSession,
@@ -119,7 +132,7 @@ func connect(ctx context.Context, address string, info mcp.Implementation, o *Cl
 	return l.client, nil
 }
 
-// giveUp tells which errors of the first question say nothing about the server's version.
+// giveUp reports whether an error of the first request is unrelated to the server's version.
 func giveUp(err error) bool {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		switch status.Status {
@@ -128,27 +141,28 @@ func giveUp(err error) bool {
 		}
 		return false
 	}
-	_, unreached := errors.AsType[*url.Error](err) // what net/http, or the Transport that was given, says
+	// an error of net/http or of the configured Transport
+	_, unreached := errors.AsType[*url.Error](err)
 	return unreached
 }
 
-// A link carries the calls of a client, and opens the session anew when it was lost.
+// A link transports the calls of a client, and opens a new session when the session was lost.
 type link struct {
-	client  *mcp.Client
-	carrier *streamable.Client
-	probe   time.Duration
-	report  func(what string, err error)
+	client    *mcp.Client
+	transport *streamable.Client
+	probe     time.Duration
+	report    func(what string, err error)
 
-	mu     sync.Mutex // guards what is below
-	now    *reopening // nil: none is under way
+	mu     sync.Mutex // guards the fields below
+	now    *reopening // nil if none is running
 	closed bool
 	wg     sync.WaitGroup // of reopenings; Add only with mu held and closed false
 }
 
-// A reopening is a handshake that all wait for whose session was lost.
+// A reopening is a handshake for a new session. All calls that lost the session wait for it.
 type reopening struct {
 	done chan struct{}
-	err  error // when done
+	err  error // set when done is closed
 }
 
 // Do implements [mcp.Link].
@@ -162,40 +176,43 @@ func (l *link) Do(ctx context.Context, item *jsonrpc.Item) error {
 		item.Err = err
 		return err
 	}
-	return l.carrier.Do(ctx, item)
+	return l.transport.Do(ctx, item)
 }
 
-// A bareLink is a link that only carries.
+// A bareLink is a link that does not reopen sessions.
 type bareLink link
 
-// Do sends one item. Once the handshake is over, it opens the stream on which the server speaks of its own accord.
+// Do sends one item. After the handshake, it opens the stream for messages that the server sends
+// outside of calls.
 func (l *bareLink) Do(ctx context.Context, item *jsonrpc.Item) error {
-	err := l.carrier.Do(ctx, item)
+	err := l.transport.Do(ctx, item)
 	if err == nil && item.Notify && item.Method == mcp.NotifyInitialized && l.client.Version().HasSessions() {
 		ctx, stop := context.WithTimeout(ctx, firstStream)
 		defer stop()
-		l.carrier.Listen(ctx)
+		l.transport.Listen(ctx)
 	}
 	return err
 }
 
-// firstStream is how long the opening waits for the server's own stream: one that answers at once loses no message, and one that answers with its first
-// message holds nothing up for long.
+// firstStream is how long the handshake waits for the server's stream. If the server responds to
+// the GET at once, no message is lost. If it responds only with its first message, the delay is
+// short.
 const firstStream = 500 * time.Millisecond
 
 func (l *bareLink) Close() error { return (*link)(l).Close() }
 
-// Close ends the session and all calls.
+// Close closes the session and ends all calls.
 func (l *link) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	err := l.carrier.Close()
-	l.wg.Wait()
+	err := l.transport.Close()
+	grace.Wait(&l.wg, grace.Time) // a function of the caller may not return
 	return err
 }
 
-// reopen sees to it that there is another session than the one that was lost. All who lost the same one wait for one handshake.
+// reopen opens a new session in place of the lost one. All callers that lost the same session wait
+// for one handshake.
 func (l *link) reopen(ctx context.Context, session string) error {
 	l.mu.Lock()
 	r := l.now
@@ -203,14 +220,16 @@ func (l *link) reopen(ctx context.Context, session string) error {
 	case l.closed:
 		l.mu.Unlock()
 		return jsonrpc.ErrClosed
-	case r == nil && l.carrier.Session() != session:
+	case r == nil && l.transport.Session() != session:
 		l.mu.Unlock()
-		return nil // somebody did it already
+		return nil // another call has already opened a new session
 	case r == nil:
 		r = &reopening{done: make(chan struct{})}
 		l.now = r
 		l.wg.Go(func() {
-			r.err = l.client.Reopen(context.WithoutCancel(ctx), (*bareLink)(l))
+			r.err = rescue.Call(l.report, func() error { // of an http.RoundTripper
+				return l.client.Reopen(context.WithoutCancel(ctx), (*bareLink)(l))
+			})
 			l.mu.Lock()
 			l.now = nil
 			l.mu.Unlock()
@@ -226,14 +245,15 @@ func (l *link) reopen(ctx context.Context, session string) error {
 	}
 }
 
-// lost hears from the server's own stream that the session is over.
+// lost is called by the server's own stream when the session was lost.
 func (l *link) lost(session string) {
 	if err := l.reopen(context.Background(), session); err != nil && !errors.Is(err, jsonrpc.ErrClosed) {
-		l.report("session", err)
+		l.report(jsonrpc.ReportSession, err)
 	}
 }
 
-// manner tells how a message is carried: one of the modern era says all there is to know, any other belongs to a session.
+// manner returns how a message is sent: a modern message is self-contained, and any other belongs
+// to a session.
 func (l *link) manner(req *jsonrpc.Request) streamable.Manner {
 	var m streamable.Manner
 	if fields := l.client.Headers(req.Method, req.Params); len(fields) > 0 {
@@ -241,7 +261,8 @@ func (l *link) manner(req *jsonrpc.Request) streamable.Manner {
 		values := make([]string, len(fields))
 		for i, f := range fields {
 			values[i] = f.Value
-			m.Header[http.CanonicalHeaderKey(f.Name)] = values[i : i+1 : i+1] // a tool may name one with other letters
+			// a tool may declare a header name in another case
+			m.Header[http.CanonicalHeaderKey(f.Name)] = values[i : i+1 : i+1]
 		}
 	}
 	modern := req.Method == mcp.MethodDiscover || l.client.Version().Modern()
@@ -257,7 +278,7 @@ func (l *link) manner(req *jsonrpc.Request) streamable.Manner {
 	return m
 }
 
-// streamHeader is what requests of the session have that are no messages of ours.
+// streamHeader returns the headers of session requests that do not contain a message.
 func (l *link) streamHeader() http.Header {
 	h := http.Header{}
 	if v := l.client.Version(); v.HasVersionHeader() {

@@ -19,7 +19,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// A scriptedWeb is a server without a network: what it answers to each request is said by a function. It keeps what it was asked.
+// A scriptedWeb is a server without a network: a function returns its response to each request. It
+// records the requests.
 type scriptedWeb struct {
 	answer func(r *scriptedRequest) scriptedAnswer
 
@@ -31,16 +32,16 @@ type scriptedRequest struct {
 	verb, body string
 	header     http.Header
 	method     string     // of JSON-RPC
-	id         jsonrpc.ID // zero: none
+	id         jsonrpc.ID // zero if absent
 	ctx        context.Context
 }
 
 type scriptedAnswer struct {
-	status int // 200 when zero
+	status int // 200 if zero
 	header http.Header
-	kind   string // application/json when ""
+	kind   string // application/json if empty
 	body   string
-	err    error // instead of all that
+	err    error // instead of a response
 }
 
 func (w *scriptedWeb) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -51,7 +52,8 @@ func (w *scriptedWeb) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		r.body = string(body)
-		_ = jsonrpc.Scan(body, func(m *jsonrpc.Message) { r.method, r.id = m.Method, m.ID }) // what is no JSON-RPC has no method
+		// a body without a JSON-RPC message has no method
+		_ = jsonrpc.Scan(body, func(m *jsonrpc.Message) { r.method, r.id = m.Method, m.ID })
 	}
 	w.mu.Lock()
 	w.all = append(w.all, r)
@@ -73,7 +75,7 @@ func (w *scriptedWeb) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Header: a.header, Request: req, Body: io.NopCloser(strings.NewReader(a.body))}, nil
 }
 
-// asked returns what was asked: the verb, and the method if there is one.
+// asked returns the requests: the HTTP method, and the JSON-RPC method if there is one.
 func (w *scriptedWeb) asked() (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +102,7 @@ func connectTo(ctx context.Context, w http.RoundTripper, o mcp.ClientOptions) (*
 	return mcphttp.Connect(ctx, "http://server.example/mcp", myself, &mcphttp.ClientOptions{HTTP: &http.Client{Transport: w}, Client: o})
 }
 
-// Answers of servers.
+// Responses of servers.
 func scriptedResult(r *scriptedRequest, result string) scriptedAnswer {
 	return scriptedAnswer{body: `{"jsonrpc":"2.0","id":` + r.id.String() + `,"result":` + result + `}`}
 }
@@ -114,7 +116,7 @@ const (
 	unknownMethod = `{"code":-32601,"message":"Method not found"}`
 )
 
-// legacyWeb answers as a server of an older revision does, in sessions S1, S2 and so on.
+// legacyWeb responds like a server of an older version, in sessions S1, S2 and so on.
 func legacyWeb(version string, sessions *int) func(*scriptedRequest) scriptedAnswer {
 	return func(r *scriptedRequest) scriptedAnswer {
 		switch {
@@ -136,7 +138,8 @@ func legacyWeb(version string, sessions *int) func(*scriptedRequest) scriptedAns
 	}
 }
 
-// TestConnectEra holds how the client finds out what a server speaks (MCP 2026-07-28, Versioning): what it asks, and what comes of it.
+// TestConnectEra checks how the client negotiates the version (MCP 2026-07-28, Versioning): the
+// requests that it sends, and the result.
 func TestConnectEra(t *testing.T) {
 	hand := []string{"POST server/discover", "POST initialize", "POST notifications/initialized", "GET", "DELETE"}
 	probe := []string{"POST server/discover"}
@@ -150,7 +153,7 @@ func TestConnectEra(t *testing.T) {
 	refused := errors.New("connection refused")
 	for _, tt := range []struct {
 		name     string
-		discover func(r *scriptedRequest) scriptedAnswer // nil: as a legacy server does
+		discover func(r *scriptedRequest) scriptedAnswer // nil: as a legacy server
 		versions []mcp.Version
 		version  mcp.Version
 		fails    func(error) bool
@@ -224,7 +227,8 @@ func TestConnectEra(t *testing.T) {
 	}
 }
 
-// TestConnectProbeTime: a server that does not answer the modern question gets 10 s, and is then taken for an old one.
+// TestConnectProbeTime checks that a server that does not respond to the modern request within 10 s
+// is treated as a legacy server.
 func TestConnectProbeTime(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Second: time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -246,7 +250,7 @@ func TestConnectProbeTime(t *testing.T) {
 	}
 }
 
-// A silentProbe leaves the modern question without an answer.
+// A silentProbe never responds to the modern request.
 type silentProbe struct{ next http.RoundTripper }
 
 func (s silentProbe) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -257,7 +261,7 @@ func (s silentProbe) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(req)
 }
 
-// TestConnectHeaders holds the headers of requests in each revision.
+// TestConnectHeaders checks the headers of requests in each version.
 func TestConnectHeaders(t *testing.T) {
 	for _, tt := range []struct {
 		version string
@@ -270,8 +274,9 @@ func TestConnectHeaders(t *testing.T) {
 		{"2025-11-25", map[string]map[string]string{
 			mcp.MethodInitialize:  {"Mcp-Protocol-Version": "", "Mcp-Session-Id": "", "Mcp-Method": ""},
 			mcp.NotifyInitialized: {"Mcp-Protocol-Version": "2025-11-25", "Mcp-Session-Id": "S1", "Mcp-Method": ""},
-			"":                    {"Mcp-Protocol-Version": "2025-11-25", "Mcp-Session-Id": "S1"}, // the GET
-			mcp.MethodToolsCall:   {"Mcp-Protocol-Version": "2025-11-25", "Mcp-Session-Id": "S1", "Mcp-Method": "", "Mcp-Name": ""},
+			// the GET
+			"":                  {"Mcp-Protocol-Version": "2025-11-25", "Mcp-Session-Id": "S1"},
+			mcp.MethodToolsCall: {"Mcp-Protocol-Version": "2025-11-25", "Mcp-Session-Id": "S1", "Mcp-Method": "", "Mcp-Name": ""},
 		}},
 		{"2025-03-26", map[string]map[string]string{
 			mcp.MethodToolsCall: {"Mcp-Protocol-Version": "", "Mcp-Session-Id": "S1", "Mcp-Method": "", "Mcp-Name": ""},
@@ -308,7 +313,8 @@ func TestConnectHeaders(t *testing.T) {
 	}
 }
 
-// TestHeaderMismatch holds that the client learns the headers of a tool when the server misses them (MCP 2026-07-28, Transports, Custom Headers).
+// TestHeaderMismatch checks that the client fetches the headers of a tool if the server reports a
+// mismatch (MCP 2026-07-28, Transports, Custom Headers).
 func TestHeaderMismatch(t *testing.T) {
 	w := &scriptedWeb{answer: func(r *scriptedRequest) scriptedAnswer {
 		switch {
@@ -334,7 +340,8 @@ func TestHeaderMismatch(t *testing.T) {
 	}
 }
 
-// TestConnectPair holds that a server that has but the older transport is found, and used as far as it goes.
+// TestConnectPair checks that a server with only the older transport is detected, and used with the
+// features that it has.
 func TestConnectPair(t *testing.T) {
 	s := mcp.NewServer(mcp.Implementation{Name: "pair", Version: "1"}, nil)
 	mcp.AddTool(s, mcp.Tool{Name: "where"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
@@ -360,7 +367,7 @@ func TestConnectPair(t *testing.T) {
 	defer h.Close()
 	defer s.Close()
 	for address, version := range map[string]mcp.Version{
-		web.URL + "/sse":          mcp.V20251125, // it has refused a modern request
+		web.URL + "/sse":          mcp.V20251125, // it has rejected a modern request
 		"sse+" + web.URL + "/sse": mcp.V20260728,
 	} {
 		var mu sync.Mutex
@@ -393,14 +400,14 @@ func TestConnectPair(t *testing.T) {
 		mu.Unlock()
 	}
 
-	// What is no such server either says both.
+	// A server without either transport returns both errors.
 	_, err := mcphttp.Connect(t.Context(), web.URL+"/nothing", myself, nil)
 	if err == nil || !strings.Contains(err.Error(), "and over HTTP+SSE") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestCancel holds how a server hears that nobody waits, in each era.
+// TestCancel checks how a server is notified of a cancellation, in each era.
 func TestCancel(t *testing.T) {
 	for _, v := range []mcp.Version{mcp.V20260728, mcp.V20251125} {
 		t.Run(v.String(), func(t *testing.T) {
@@ -439,7 +446,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A hangingCall leaves calls of tools without an answer.
+// A hangingCall never responds to tool calls.
 type hangingCall struct {
 	next http.RoundTripper
 	gone bool

@@ -14,7 +14,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// TestSessionLost holds that a session that the server forgot is opened anew, once for all who noticed, and nothing is lost with it.
+// TestSessionLost checks that a session lost by the server is reopened once for all calls that
+// detect it, and that no call is lost.
 func TestSessionLost(t *testing.T) {
 	sessions := 0
 	legacy := legacyWeb("2025-11-25", &sessions)
@@ -34,7 +35,7 @@ func TestSessionLost(t *testing.T) {
 	}()
 	<-subscribed
 	w.mu.Lock()
-	sessions = 7 // S1 is forgotten; the next is S8
+	sessions = 7 // S1 is lost; the next session is S8
 	w.all = nil
 	w.mu.Unlock()
 	results := make(chan string)
@@ -71,7 +72,8 @@ func TestSessionLost(t *testing.T) {
 	}
 }
 
-// TestSessionLostLate: who hears of the loss when there is another session already makes no third.
+// TestSessionLostLate checks that a call that detects the loss after a new session has been opened
+// does not open a third one.
 func TestSessionLostLate(t *testing.T) {
 	sessions := 0
 	w := &scriptedWeb{answer: legacyWeb("2025-11-25", &sessions)}
@@ -99,7 +101,7 @@ func TestSessionLostLate(t *testing.T) {
 	}
 }
 
-// A heldAnswer keeps the first answer to the tool "late" until it is released.
+// A heldAnswer holds the first response to the tool "late" until it is released.
 type heldAnswer struct {
 	next           http.RoundTripper
 	holds, release chan struct{}
@@ -110,7 +112,7 @@ func (h *heldAnswer) RoundTrip(req *http.Request) (*http.Response, error) {
 	name := ""
 	if req.GetBody != nil {
 		if body, err := req.GetBody(); err == nil {
-			text, _ := io.ReadAll(body) // of memory
+			text, _ := io.ReadAll(body) // from memory
 			name = string(text)
 		}
 	}
@@ -124,7 +126,8 @@ func (h *heldAnswer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// TestSessionLostForGood: when the server takes no new session either, the call says so.
+// TestSessionLostForGood checks that the call returns an error if the server does not open a new
+// session either.
 func TestSessionLostForGood(t *testing.T) {
 	sessions, dead := 0, false
 	legacy := legacyWeb("2025-11-25", &sessions)

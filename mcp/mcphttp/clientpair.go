@@ -9,7 +9,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// connectPair does it over HTTP+SSE: a stream from the server, and POSTs beside it. A server that has refused a modern question already is not asked again.
+// connectPair connects over HTTP+SSE: an event stream from the server, and POST requests to it. If
+// the server has already rejected a modern request, no modern request is sent again.
 func connectPair(ctx context.Context, address string, info mcp.Implementation, o *ClientOptions, refused bool) (*mcp.Client, error) {
 	own := o.Client
 	if refused {
@@ -34,7 +35,7 @@ func connectPair(ctx context.Context, address string, info mcp.Implementation, o
 	return mcp.Connect(ctx, t, info, &own)
 }
 
-// tapped shows what goes over a transport.
+// A tapped transport passes all payloads to tap.
 type tapped struct {
 	jsonrpc.Transport
 	tap func(out bool, payload []byte)
@@ -48,7 +49,7 @@ func (t tapped) Read() ([]byte, bool, error) {
 	return payload, more, err
 }
 
-// TryWrite leaves it to Write, which shows it.
+// TryWrite sends nothing, so that Write passes all payloads to tap.
 func (t tapped) TryWrite(jsonrpc.Burst) bool { return false }
 
 func (t tapped) Write(b jsonrpc.Burst) error {

@@ -1,9 +1,11 @@
-// Package mcphttp is MCP over HTTP: all revisions, at one address, in one process.
+// Package mcphttp implements MCP over HTTP: all protocol versions, at one address, in one process.
 //
-// [NewHandler] makes a server of package mcp an http.Handler for its endpoint. Which era a request belongs to is decided once, at the door: by
-// the header MCP-Protocol-Version, the session that it names, and at last by its body. A request of the modern era (2026-07-28) is answered
-// by itself; a client of an older revision gets a session by its handshake. [Handler.Pair] is the transport of 2024-11-05 beside it,
-// an event stream and an address to POST to.
+// [NewHandler] returns an http.Handler with the MCP endpoint of a server. It determines once which
+// era a request belongs to: by the header MCP-Protocol-Version, by the session that the request
+// names, and otherwise by the body. A modern request (2026-07-28) is handled on its own. A client
+// of an older version gets a session by its handshake. [Handler.Pair] serves the transport of
+// 2024-11-05, an event stream and an address for POST requests.
 //
-// [Connect] makes a client of package mcp for any such server, and finds out which revision it speaks and over which of these transports.
+// [Connect] returns a client for any of these servers. It negotiates the protocol version and the
+// transport.
 package mcphttp

@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// A client finds out by itself which revision a server speaks, and over which of MCP's HTTP transports.
+// A client negotiates the protocol version, and which of MCP's HTTP transports the server supports.
 func ExampleConnect() {
 	s := mcp.NewServer(mcp.Implementation{Name: "calculator", Version: "1.0"}, nil)
 	mcp.AddTool(s, mcp.Tool{Name: "add"}, func(_ context.Context, _ *mcp.Request, in struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// One server at one address, for clients of both eras, and beside it the pair of the first revision.
+// One server at one address for clients of both eras, with the transport of the first version
+// beside it.
 func ExampleNewHandler() {
 	s := mcp.NewServer(mcp.Implementation{Name: "calculator", Version: "1.0"}, nil)
 	type operands struct {

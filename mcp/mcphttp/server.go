@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/internal/x/principal"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/mcp"
 	"github.com/da1ed7bb/parley/store"
@@ -16,70 +17,89 @@ import (
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
-// Sessions says how clients of the revisions from 2025-03-26 to 2025-11-25 are served.
+// Sessions controls how clients of the versions from 2025-03-26 to 2025-11-25 are served.
 type Sessions uint8
 
 const (
-	// SessionsRequired: initialize begins a session, and a request that names none is answered 400.
+	// SessionsRequired means that initialize begins a session, and that a request without a session
+	// gets a 400.
 	SessionsRequired Sessions = iota
 
-	// SessionsOptional: initialize begins a session, and a request that names none is answered by itself, as of 2025-03-26.
+	// SessionsOptional means that initialize begins a session, and that a request without a session
+	// is handled on its own, as in 2025-03-26.
 	SessionsOptional
 
-	// SessionsNone: no session begins, and each request is answered by itself. The client cannot be asked, subscribe, or hear of changes.
+	// SessionsNone means that there are no sessions, and that each request is handled on its own.
+	// The server cannot send requests to the client, and the client cannot subscribe or receive
+	// notifications about changes.
 	SessionsNone
 )
 
-// Options tune [NewHandler]. The zero value is ready for use.
+// Options configure [NewHandler]. The zero value is ready for use.
 type Options struct {
-	// Hosts are further names that the Host header may have: "host", "host:port", or "host:*". localhost, 127.0.0.1 and [::1] with
-	// the listening port always pass. Another Host is answered 403: it may be a web page's (DNS rebinding).
+	// Hosts lists additional allowed values of the Host header: "host", "host:port", or "host:*".
+	// localhost, 127.0.0.1 and [::1] with the listening port are always allowed. Any other Host
+	// gets a 403, because it may come from a web page (DNS rebinding).
 	Hosts []string
 
-	// Origins are further web pages that may call, such as "https://app.example:8443". Those of the Host list always pass, "null"
-	// never does. Another Origin is answered 403.
+	// Origins lists additional origins of web pages that may call, such as
+	// "https://app.example:8443". The origins of the allowed hosts are always allowed, "null" never
+	// is. Any other Origin gets a 403.
 	Origins []string
 
-	// Unguarded leaves Host and Origin to whoever stands in front.
+	// Unguarded disables the checks of Host and Origin, for a server behind a proxy or middleware
+	// that checks them.
 	Unguarded bool
 
-	// Principal tells who calls, by the context of the HTTP request, in which whatever authenticates has put it. A session belongs to
-	// whoever began it, and for others it does not exist. It is to be the same function as in [mcp.ServerOptions]. Nil: all callers are one.
+	// Principal returns the caller from the context of the HTTP request, where authentication has
+	// stored it. A session belongs to the principal that began it; for others it does not exist. It
+	// must be the same function as in [mcp.ServerOptions]. If nil, the principal is the one that
+	// access checks stored in the context; without access checks, all callers are one principal.
 	Principal func(ctx context.Context) string
 
 	Sessions Sessions
 
-	// Polling lets tools call [CloseStream], which costs each request of a session a few microseconds.
+	// Polling lets tools call [CloseStream]. It costs a few microseconds for each request of a
+	// session.
 	Polling bool
 
-	// Events keeps what sessions say for clients that come back with Last-Event-ID, in a log for each under mcp/events/, up to 4,096 events or
-	// 8 MiB; then the older half goes. An event is kept before it goes out; one that cannot be kept, since the disk is full, goes out all
-	// the same. A log goes with its session; the sessions themselves do not outlive the process, and what they leave behind expires
-	// after Lifetime, or 24 h if that has no end. Nil: memory, 1,000 events or 4 MiB of each.
+	// Events stores the events of sessions for clients that reconnect with Last-Event-ID. Each
+	// session has a log under mcp/events/ with up to 4,096 events or 8 MiB; beyond that, the older
+	// half is deleted. An event is stored before it is sent. An event that cannot be stored, for
+	// example because the disk is full, is sent nevertheless. The log is deleted with its session.
+	// The sessions themselves do not survive the process; logs that remain expire after Lifetime,
+	// or after 24 h if Lifetime is unlimited. If nil, events are stored in memory, 1,000 events or
+	// 4 MiB per session.
 	Events store.Log
 
-	// Report, if not nil, is told of trouble with Events. It may be called from several goroutines at once.
+	// Report, if not nil, is called with errors of Events. It may be called concurrently.
 	Report func(what string, err error)
 
-	// MaxMessage bounds one body, in bytes. Zero means 4 MiB, negative means no bound. More is answered 413.
+	// MaxMessage is the size limit of one request body, in bytes. Zero means 4 MiB, a negative
+	// value means no limit. A larger body gets a 413.
 	MaxMessage int64
 
-	// MaxSessions bounds the sessions at once, and MaxPerCaller those of one principal, or of one address without principals. Zero means
-	// 10,000 and 100; see [streamable.Server].
+	// MaxSessions is the maximum number of sessions, and MaxPerCaller that of one principal, or of
+	// one client address if there are no principals. Zero means 10,000 and 100; see
+	// [streamable.Server].
 	MaxSessions, MaxPerCaller int
 
-	// Idle is how long a session lives of which nothing is heard, Lifetime how long in any case. Zero means 30 min and 24 h, negative
-	// means no end.
+	// Idle is how long a session remains open without activity: no running request and no reader of
+	// its streams. Lifetime is its maximum duration. Zero means 30 min and 24 h, a negative value
+	// means no limit.
 	Idle, Lifetime time.Duration
 
-	// KeepAlive is how long a stream may be silent before a comment is sent. Zero means 15 s, negative means never.
+	// KeepAlive is how long a stream may be idle before a comment is sent. Zero means 15 s, a
+	// negative value means never.
 	KeepAlive time.Duration
 
-	// WriteTimeout bounds each write. Zero means 10 s.
+	// WriteTimeout bounds the time in which a client takes nothing, of each 64 KiB that are written.
+	// Zero means 10 s. After it the connection is closed.
 	WriteTimeout time.Duration
 
-	// MaxRunning bounds the requests of the modern era, and of none, that run at once, those that listen included. Zero means 16,384. More are
-	// answered -31001 with 429. A session has a bound of its own.
+	// MaxRunning is the maximum number of concurrent requests of the modern era and without a
+	// session, including listen requests. Zero means 16,384. Further requests get error -31001 with
+	// status 429. Sessions have their own limit.
 	MaxRunning int64
 }
 
@@ -87,23 +107,25 @@ type Options struct {
 type Handler struct {
 	server   *mcp.Server
 	opts     Options
-	guard    *guard.Door // nil: somebody else's business
+	guard    *guard.Door // nil if Unguarded
 	endpoint streamable.Server
 	gate     jsonrpc.Gate
 	modern   jsonrpc.Answerer
-	legacy   jsonrpc.Answerer // requests of older revisions in no session
+	legacy   jsonrpc.Answerer // requests of older versions without a session
 	byItself streamable.Alone
 	byOlder  streamable.Alone
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	pairs  map[*jsonrpc.Conn]struct{}
 }
 
-// NewHandler makes the endpoint of s, for POST, GET and DELETE at one path. Nil is the zero Options. It starts nothing. It panics if Hosts or
-// Origins have an entry that can never match; [CheckNames] tells before.
+// NewHandler returns the endpoint of s, for POST, GET and DELETE at one path. Nil means the zero
+// Options. It starts nothing. It panics if Hosts or Origins contain an entry that can never match;
+// [CheckNames] checks that in advance.
 //
-// End it with [Handler.Shutdown] or [Handler.Close], before the http.Server: streams would hold that up.
+// Close the Handler with [Handler.Shutdown] or [Handler.Close] before the http.Server, whose
+// Shutdown would otherwise wait for open streams.
 func NewHandler(s *mcp.Server, o *Options) *Handler {
 	if o == nil {
 		o = &Options{}
@@ -121,7 +143,9 @@ func NewHandler(s *mcp.Server, o *Options) *Handler {
 	}
 	for _, a := range []*jsonrpc.Answerer{&h.modern, &h.legacy} {
 		s.Configure(a, s)
-		a.Cancellation = jsonrpc.Cancellation{} // anybody's id could be meant: what stands alone is cancelled by going away
+		// IDs of different callers may be equal; a request without a session is cancelled by
+		// closing its HTTP request
+		a.Cancellation = jsonrpc.Cancellation{}
 		a.Gate = &h.gate
 	}
 	h.modern.NoBatch = true
@@ -140,6 +164,7 @@ func NewHandler(s *mcp.Server, o *Options) *Handler {
 		KeepAlive:     o.KeepAlive,
 		WriteTimeout:  o.WriteTimeout,
 	}
+	h.endpoint.Principal = func(r *http.Request) string { return principal.Of(r.Context()) }
 	if o.Principal != nil {
 		h.endpoint.Caller = h.caller
 	}
@@ -149,7 +174,7 @@ func NewHandler(s *mcp.Server, o *Options) *Handler {
 	return h
 }
 
-// CheckNames complains about an entry of Hosts or Origins that can never match.
+// CheckNames returns an error for an entry of Hosts or Origins that can never match.
 func CheckNames(hosts, origins []string) error {
 	_, err := guard.New(&guard.Options{Hosts: hosts, Origins: origins})
 	return err
@@ -157,8 +182,9 @@ func CheckNames(hosts, origins []string) error {
 
 func (h *Handler) caller(r *http.Request) string { return h.opts.Principal(r.Context()) }
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	guard.EndAfterChunked(w, r)
 	if h.guarded(w, r) {
 		h.endpoint.ServeHTTP(w, r)
 	}
@@ -168,17 +194,13 @@ func (h *Handler) guarded(w http.ResponseWriter, r *http.Request) bool {
 	if h.guard == nil {
 		return true
 	}
-	if f := h.guard.Check(r); f != nil {
-		f.Write(w, r)
-		return false
-	}
-	return true
+	return h.guard.Admit(w, r)
 }
 
-// Sessions returns how many sessions there are.
+// Sessions returns the number of open sessions.
 func (h *Handler) Sessions() int { return h.endpoint.Sessions() }
 
-// begin makes the MCP session of an HTTP session.
+// begin creates the MCP session of an HTTP session.
 func (h *Handler) begin(n *streamable.Session, _ *http.Request) {
 	m := h.server.NewSession(mcp.SessionOptions{ID: n.ID, Voice: n.Voice()})
 	h.server.Configure(&n.Answerer, m)
@@ -193,8 +215,9 @@ func (h *Handler) begin(n *streamable.Session, _ *http.Request) {
 	n.Ended = m.Close
 }
 
-// Pair serves the transport of 2024-11-05: a GET opens the event stream of a conversation and tells the client to POST to messages, a path. It is
-// to be mounted at both. The limits are those of the Handler, and so is the end.
+// Pair serves the transport of 2024-11-05: a GET opens the event stream of a conversation, whose
+// first event names messages, the path for POST requests. Register the returned handler at both
+// paths. The limits of the Handler apply, and closing the Handler closes it.
 func (h *Handler) Pair(messages string) http.Handler {
 	pair := &sse.Pair{
 		Serve:        h.servePair,
@@ -209,6 +232,7 @@ func (h *Handler) Pair(messages string) http.Handler {
 		pair.Caller = h.caller
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guard.EndAfterChunked(w, r)
 		if h.guarded(w, r) {
 			pair.ServeHTTP(w, r)
 		}
@@ -222,7 +246,7 @@ func (h *Handler) servePair(ctx context.Context, t jsonrpc.Transport, _ *http.Re
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
-		_ = conn.Close() // never began
+		_ = conn.Close() // it was never served
 		return
 	}
 	h.pairs[conn] = struct{}{}
@@ -232,10 +256,10 @@ func (h *Handler) servePair(ctx context.Context, t jsonrpc.Transport, _ *http.Re
 		delete(h.pairs, conn)
 		h.mu.Unlock()
 	}()
-	_ = conn.Serve(ctx) // the client is gone, or will not understand more
+	_ = conn.Serve(ctx) // the client is gone, or cannot receive more
 }
 
-// conversations takes no more of the Pairs, and returns those that there are.
+// conversations closes the Handler for new Pair connections, and returns the open ones.
 func (h *Handler) conversations() []*jsonrpc.Conn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -247,8 +271,9 @@ func (h *Handler) conversations() []*jsonrpc.Conn {
 	return all
 }
 
-// Shutdown answers new requests with -31004 and waits for those that run; then all sessions and streams end. Those that listen end at once if
-// the mcp.Server has been closed before. When ctx ends first, the handlers' contexts end, and Shutdown returns ctx's cause.
+// Shutdown rejects new requests with -31004 and waits for the running ones; then it closes all
+// sessions and streams. Listen requests end at once if the mcp.Server has been closed before. If
+// ctx ends first, Shutdown cancels the handlers' contexts and returns the cause of ctx.
 func (h *Handler) Shutdown(ctx context.Context) error {
 	pairs := h.conversations()
 	errs := make([]error, len(pairs)+3)
@@ -269,7 +294,8 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// Close ends everything at once: the handlers' contexts end, and so do all sessions and streams.
+// Close closes everything at once: it cancels the handlers' contexts and closes all sessions and
+// streams.
 func (h *Handler) Close() error {
 	over, cancel := context.WithCancelCause(context.Background())
 	cancel(jsonrpc.ErrClosed)
@@ -279,9 +305,10 @@ func (h *Handler) Close() error {
 	return nil
 }
 
-// CloseStream ends the HTTP answer in which the handler of a tool speaks, while the handler goes on: its client comes back after the given time
-// and gets the rest. It reports false, and does nothing, where there is no such thing: without Polling, in other revisions than 2025-11-25, and
-// on other transports. ctx is the handler's.
+// CloseStream closes the HTTP response on which the handler of a tool sends, while the handler
+// continues. The client reconnects after the given time and receives the remaining messages.
+// CloseStream does nothing and reports false if this is not supported: without Polling, in versions
+// other than 2025-11-25, and on other transports. ctx is the context of the handler.
 func CloseStream(ctx context.Context, wait time.Duration) bool {
 	return streamable.CloseStream(ctx, wait)
 }

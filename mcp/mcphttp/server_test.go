@@ -15,7 +15,7 @@ const (
 	asText   = "text/plain; charset=utf-8"
 )
 
-// TestModernOnTheWire holds status and body of what is answered by itself.
+// TestModernOnTheWire checks the status and body of responses without a session.
 func TestModernOnTheWire(t *testing.T) {
 	w := newSite(t, nil)
 	const sum = `{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"site","version":"1"}},"content":[{"type":"text","text":"3"}]}`
@@ -31,7 +31,7 @@ func TestModernOnTheWire(t *testing.T) {
 	})
 	for _, id := range []string{"1.5", "1.0", "1e3"} {
 		t.Run("the fractional id "+id, func(t *testing.T) {
-			w.modern(t, id, "tools/call", two).want(t, "400", asJSON, fault(-32600, "Invalid Request: an id is a string or an integer", id))
+			w.modern(t, id, "tools/call", two).want(t, "400", asJSON, fault(-32600, "Invalid Request: an id must be a string or an integer", id))
 		})
 	}
 	t.Run("numbers in arguments", func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestModernOnTheWire(t *testing.T) {
 	t.Run("to listen without a stream", func(t *testing.T) {
 		for _, accept := range []string{"application/json", "*/*", "application/json, text/event-stream;q=0"} {
 			got := w.modern(t, "1", "subscriptions/listen", `"notifications":{}`, "Accept: "+accept)
-			got.want(t, "406", asJSON, fault(-32600, "Invalid Request: the answer is an event stream, which Accept does not name", "1"))
+			got.want(t, "406", asJSON, fault(-32600, "Invalid Request: the response is an event stream, which Accept does not allow", "1"))
 		}
 	})
 	t.Run("a notification", func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestModernOnTheWire(t *testing.T) {
 	}
 }
 
-// TestEnvelopeAndHeaders holds what a request of the modern era must say of itself, in its body and before.
+// TestEnvelopeAndHeaders checks which members and headers a modern request must have.
 func TestEnvelopeAndHeaders(t *testing.T) {
 	w := newSite(t, nil)
 	const (
@@ -147,7 +147,7 @@ func TestEnvelopeAndHeaders(t *testing.T) {
 		name, body string
 		headers    []string
 		status     string
-		code       int // 0: a result
+		code       int // 0 for a result
 	}{
 		{"all right", body("eu"), []string{version, method, name, region + "eu"}, "200", 0},
 		{"names without case", body("eu"), []string{"mcp-protocol-version: 2026-07-28", "MCP-METHOD: tools/call", "mcp-name: region", "mcp-param-region: eu"}, "200", 0},
@@ -159,6 +159,9 @@ func TestEnvelopeAndHeaders(t *testing.T) {
 		{"no method", body("eu"), []string{version, name, region + "eu"}, "400", mismatch},
 		{"another method", body("eu"), []string{version, "Mcp-Method: tools/list", name, region + "eu"}, "400", mismatch},
 		{"the method in other letters", body("eu"), []string{version, "Mcp-Method: Tools/Call", name, region + "eu"}, "400", mismatch},
+		{"the method in base64", body("eu"), []string{version, "Mcp-Method: =?base64?dG9vbHMvY2FsbA==?=", name, region + "eu"}, "400", mismatch},
+		{"a method with escapes", body("eu"), []string{version, "Mcp-Method: tools/call\x9b2J", name, region + "eu"}, "400", mismatch},
+		{"two methods", body("eu"), []string{version, method, method, name, region + "eu"}, "400", mismatch},
 		{"no name", body("eu"), []string{version, method, region + "eu"}, "400", mismatch},
 		{"another name", body("eu"), []string{version, method, "Mcp-Name: echo", region + "eu"}, "400", mismatch},
 		{"two names", body("eu"), []string{version, method, name, name, region + "eu"}, "400", mismatch},
@@ -209,7 +212,8 @@ func mcpCode(code int) string {
 	return strings.TrimSuffix(fault(code, "", ""), `,"message":""},"id":}`)[len(`{"jsonrpc":"2.0","error":{"code":`):]
 }
 
-// TestAborted: whoever closes a request of the modern era has cancelled it; one in a session goes on.
+// TestAborted checks that closing a modern HTTP request cancels it, and that a request in a session
+// continues.
 func TestAborted(t *testing.T) {
 	w := newSite(t, nil)
 	t.Run("modern", func(t *testing.T) {
@@ -230,7 +234,7 @@ func TestAborted(t *testing.T) {
 			t.Errorf("another's cancel counted, or the id is another: got %s", got)
 		}
 		s.Close()
-		if err := w.handler.Shutdown(t.Context()); err != nil { // waits for what runs
+		if err := w.handler.Shutdown(t.Context()); err != nil { // waits for running requests
 			t.Error(err)
 		}
 	})
@@ -252,7 +256,7 @@ func TestAborted(t *testing.T) {
 	})
 }
 
-// TestDoor: other hosts' and other pages' requests reach nothing.
+// TestDoor checks that requests with another Host or Origin are rejected.
 func TestDoor(t *testing.T) {
 	w := newSite(t, &mcphttp.Options{Hosts: []string{"mcp.example:*"}, Origins: []string{"https://app.example"}})
 	body, headers := modern("1", "tools/list", "")
@@ -306,7 +310,7 @@ func TestDoor(t *testing.T) {
 
 type whoKey struct{}
 
-// TestPrincipal: a session of somebody else does not exist.
+// TestPrincipal checks that a session of another principal is not found.
 func TestPrincipal(t *testing.T) {
 	o := &mcphttp.Options{Principal: func(ctx context.Context) string {
 		who, _ := ctx.Value(whoKey{}).(string)
@@ -320,7 +324,7 @@ func TestPrincipal(t *testing.T) {
 	session := w.open(t, "2025-11-25", "Who: anna")
 	hijack := append(append([]string{}, session[0]), session[2:]...)
 	const ping = `{"jsonrpc":"2.0","id":5,"method":"ping"}`
-	const none = "Invalid Request: there is no such session"
+	const none = "Invalid Request: unknown session"
 	w.post(t, ping, append(hijack, "Who: bert")...).want(t, "404", asJSON, fault(-32600, none, "5"))
 	w.post(t, ping, hijack...).want(t, "404", asJSON, fault(-32600, none, "5"))
 	for _, method := range []string{"GET", "DELETE"} {

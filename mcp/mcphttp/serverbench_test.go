@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// BenchmarkCall tells what the call of a small tool costs the server, without a network.
+// BenchmarkCall measures what the call of a small tool costs the server, without a network.
 func BenchmarkCall(b *testing.B) {
 	for _, kind := range []string{"session", "stateless"} {
 		b.Run(kind, func(b *testing.B) {
@@ -35,7 +35,7 @@ func BenchmarkCall(b *testing.B) {
 			serve := func(text string) *sheet {
 				ctx := context.WithValue(b.Context(), http.LocalAddrContextKey, &net.TCPAddr{Port: 80})
 				r := (&http.Request{Method: "POST", Header: header, Host: "localhost", Body: io.NopCloser(strings.NewReader(text)),
-					ContentLength: int64(len(text)), ProtoMajor: 1}).WithContext(ctx)
+					ContentLength: int64(len(text)), ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 				w := &sheet{h: http.Header{}}
 				h.ServeHTTP(w, r)
 				return w
@@ -61,7 +61,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// A sheet is the cheapest http.ResponseWriter.
+// A sheet is a minimal http.ResponseWriter.
 type sheet struct {
 	h http.Header
 	n int

@@ -12,7 +12,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// TestShutdown: what runs is answered, what is new is refused, those that listen are told, and then nothing is open any more.
+// TestShutdown checks that running requests are answered, new ones are rejected, and listeners are
+// notified, and that nothing remains open.
 func TestShutdown(t *testing.T) {
 	w := newSite(t, nil)
 	session := w.open(t, "2025-06-18")
@@ -43,7 +44,8 @@ func TestShutdown(t *testing.T) {
 	if got := w.post(t, initialize("2025-11-25")); got.status != "503" {
 		t.Errorf("a new session: got %s", got.head)
 	}
-	w.post(t, `{"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}`, session...) // one of the two that were asked answers
+	// one of the two users answers
+	w.post(t, `{"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}`, session...)
 	asked.until(t, `{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"decline"}]},"id":1}`)
 	enough(cause)
 	if err := within(t, down); !errors.Is(err, cause) {
@@ -59,7 +61,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestShutdownAtRest has nothing to wait for.
+// TestShutdownAtRest shuts down without running requests.
 func TestShutdownAtRest(t *testing.T) {
 	w := newSite(t, nil)
 	w.open(t, "2025-06-18")
@@ -71,7 +73,7 @@ func TestShutdownAtRest(t *testing.T) {
 	}
 }
 
-// TestHTTP2: streams and going away are the same over HTTP/2.
+// TestHTTP2 checks that streams and disconnecting work the same over HTTP/2.
 func TestHTTP2(t *testing.T) {
 	w := newSite(t, nil)
 	web := httptest.NewUnstartedServer(w.Config.Handler)
@@ -113,12 +115,12 @@ func TestHTTP2(t *testing.T) {
 	listening := ask(ctx, body, headers)
 	defer listening.Body.Close()
 	leave()
-	if err := w.handler.Shutdown(t.Context()); err != nil { // the listening has ended
+	if err := w.handler.Shutdown(t.Context()); err != nil { // the listen request has ended
 		t.Error(err)
 	}
 }
 
-// TestLimits: bodies and requests at once are bounded.
+// TestLimits checks the limits of bodies and of concurrent requests.
 func TestLimits(t *testing.T) {
 	w := newSite(t, &mcphttp.Options{MaxMessage: 2000, MaxRunning: 1, MaxSessions: 1})
 	body, headers := modern("1", "tools/call", `"name":"echo","arguments":{"x":"`+strings.Repeat("x", 2000)+`"}`)

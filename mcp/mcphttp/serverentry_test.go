@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzEntry: what can be read as an entry of a log has one id and the rest.
+// FuzzEntry checks that an entry of a log is parsed only if it has one ID.
 func FuzzEntry(f *testing.F) {
 	for _, seed := range []string{"0-1\n{}", "1-17\n", "1-17", "\n", "-\n", "1-\nx", "-1\nx", "01-2\nx", "18446744073709551616-1\n", "+1-1\n", "1-2-3\n", ""} {
 		f.Add([]byte(seed))

@@ -16,7 +16,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
-// What is kept of one session, in events and in bytes. Past either the older half goes; how much there is is looked at after so many more.
+// Limits of the stored events of one session, in events and in bytes. Beyond either limit the older
+// half is deleted. The size is checked after lookEvents events or lookBytes bytes.
 const (
 	keptEvents    = 4096
 	keptBytes     = 8 << 20
@@ -25,18 +26,19 @@ const (
 	forgetTimeout = 10 * time.Second
 )
 
-// eventKeeper keeps the events of each session in a log of its own, under mcp/events/. The name of a session is as good as a password, so that its
-// digest is in the key. An entry is the event's id, a line feed, and the event.
+// eventKeeper stores the events of each session in its own log under mcp/events/. A session ID is a
+// secret, so the key contains only its digest. An entry consists of the event ID, a line feed and
+// the event.
 type eventKeeper struct {
 	log      store.Log
-	lifetime time.Duration // of a log that nobody adds to
+	lifetime time.Duration // of a log to which nothing is added
 	report   func(what string, err error)
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	news map[string]*unseen
 }
 
-// unseen is what came into a log since it was looked at.
+// unseen counts what was added to a log since its size was checked.
 type unseen struct {
 	events int
 	bytes  int
@@ -66,22 +68,23 @@ func (k *eventKeeper) Keep(ctx context.Context, session string, e streamable.Kep
 	entry = append(entry, e.Data...)
 	key := eventKey(session)
 	last, err := k.log.Append(ctx, key, store.Any, entry)
-	if errors.Is(err, store.ErrLimit) && k.halve(ctx, key) == nil { // of one log, if we are lucky
+	// deletes from this log, which may make enough room
+	if errors.Is(err, store.ErrLimit) && k.halve(ctx, key) == nil {
 		last, err = k.log.Append(ctx, key, store.Any, entry)
 	}
 	if err == nil {
 		err = k.tidy(ctx, key, last, len(entry))
 	} else {
-		k.report("events", fmt.Errorf("mcphttp: %s: %w", key, err))
+		k.report(ReportEvents, fmt.Errorf("mcphttp: %s: %w", key, err))
 		return err
 	}
 	if err != nil {
-		k.report("events", fmt.Errorf("mcphttp: %s: %w", key, err)) // it is kept
+		k.report(ReportEvents, fmt.Errorf("mcphttp: %s: %w", key, err)) // the event is stored
 	}
 	return nil
 }
 
-// tidy bounds a log that has grown.
+// tidy limits the size of a log that has grown.
 func (k *eventKeeper) tidy(ctx context.Context, key string, last uint64, size int) error {
 	k.mu.Lock()
 	n := k.news[key]
@@ -99,7 +102,7 @@ func (k *eventKeeper) tidy(ctx context.Context, key string, last uint64, size in
 	if !look {
 		return nil
 	}
-	// A process that ends without a word leaves its logs behind.
+	// After a crash the log remains; the expiry removes it.
 	if err := k.log.Expire(ctx, key, time.Now().Add(k.lifetime)); err != nil {
 		return err
 	}
@@ -117,7 +120,7 @@ func (k *eventKeeper) tidy(ctx context.Context, key string, last uint64, size in
 	}
 }
 
-// halve drops the older half of a log.
+// halve deletes the older half of a log.
 func (k *eventKeeper) halve(ctx context.Context, key string) error {
 	head, err := k.log.Head(ctx, key)
 	if err != nil {
@@ -138,7 +141,8 @@ func (k *eventKeeper) Replay(ctx context.Context, session string, stream, after 
 		for from, again := head.First-1, true; again; {
 			again = false
 			for event, err := range k.log.Read(ctx, key, from) {
-				if trimmed, ok := errors.AsType[*store.TrimmedError](err); ok { // at this moment; the rest may be all that is wanted
+				// trimmed meanwhile; the remaining events may be sufficient
+				if trimmed, ok := errors.AsType[*store.TrimmedError](err); ok {
 					from, again = trimmed.First-1, true
 					break
 				}
@@ -147,7 +151,7 @@ func (k *eventKeeper) Replay(ctx context.Context, session string, stream, after 
 					e, err = parseEntry(event.Data)
 				}
 				if err != nil {
-					k.report("events", fmt.Errorf("mcphttp: %s: %w", key, err))
+					k.report(ReportEvents, fmt.Errorf("mcphttp: %s: %w", key, err))
 					yield(e, err)
 					return
 				}
@@ -182,6 +186,6 @@ func (k *eventKeeper) Forget(session string) {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetTimeout)
 	defer cancel()
 	if err := k.log.Drop(ctx, key); err != nil && !errors.Is(err, store.ErrNotFound) {
-		k.report("events", fmt.Errorf("mcphttp: %s: %w", key, err))
+		k.report(ReportEvents, fmt.Errorf("mcphttp: %s: %w", key, err))
 	}
 }

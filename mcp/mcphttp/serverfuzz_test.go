@@ -13,8 +13,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// FuzzHandler sends anything: each answer has a status that is documented, and its body is JSON-RPC with the id of the request, or a plain
-// text, or an event stream, or nothing.
+// FuzzHandler sends arbitrary requests. Each response has a documented status, and its body is
+// JSON-RPC with the ID of the request, plain text, an event stream, or empty.
 func FuzzHandler(f *testing.F) {
 	list, headers := modern("1", "tools/list", "")
 	f.Add("POST", list, headers[0]+"\n"+headers[1], "application/json", "application/json, text/event-stream")
@@ -58,14 +58,14 @@ func FuzzHandler(f *testing.F) {
 			return
 		}
 		var asked, answered []jsonrpc.ID
-		_ = jsonrpc.Scan([]byte(body), func(m *jsonrpc.Message) { // what cannot be read has no ids
+		_ = jsonrpc.Scan([]byte(body), func(m *jsonrpc.Message) { // an unreadable body has no IDs
 			if m.Request && !m.ID.IsZero() {
 				asked = append(asked, m.ID)
 			}
 		})
 		text := w.Body.Bytes()
 		if bytes.HasSuffix(text, []byte("}}")) && bytes.HasPrefix(text, []byte(`{"jsonrpc":"2.0","error":`)) {
-			return // without an id
+			return // without an ID
 		}
 		if e := jsonrpc.Scan(text, func(m *jsonrpc.Message) {
 			if m.Request || m.Bad != nil {
@@ -83,7 +83,7 @@ func FuzzHandler(f *testing.F) {
 	})
 }
 
-// session makes one, so that there is one to be meant.
+// session opens a session, so that requests can refer to one.
 func session(t *testing.T, h *mcphttp.Handler) string {
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", strings.NewReader(initialize("2025-03-26")))
 	r.Header.Set("Content-Type", "application/json")

@@ -19,16 +19,16 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// A site is a server of MCP on a port of its own.
+// A site is an MCP server on its own port.
 type site struct {
 	*httptest.Server
 	mcp     *mcp.Server
 	handler *mcphttp.Handler
-	started chan struct{} // wait has begun
-	ended   chan error    // wait has ended, with its context's cause
+	started chan struct{} // the tool wait has begun
+	ended   chan error    // the tool wait has ended, with the cause of its context
 }
 
-// newSite serves a few tools until the test ends.
+// newSite serves a few tools until the end of the test.
 func newSite(t testing.TB, o *mcphttp.Options) *site {
 	t.Helper()
 	w := &site{started: make(chan struct{}, 10), ended: make(chan error, 10)}
@@ -112,10 +112,10 @@ func echo(_ context.Context, r *mcp.Request) (*mcp.ToolResult, error) {
 	return mcp.TextResult(string(r.Arguments)), nil
 }
 
-// host is what the site is called by its clients.
+// host returns the host and port of the site.
 func (w *site) host() string { return w.Listener.Addr().String() }
 
-// send sends bytes on a connection of its own and returns the whole answer.
+// send sends bytes on a new connection and returns the raw response.
 func (w *site) send(t testing.TB, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", w.host())
@@ -133,7 +133,8 @@ func (w *site) send(t testing.TB, request string) string {
 	return string(got)
 }
 
-// request is a whole request of HTTP/1.0, whose answer has no chunks and ends with the connection.
+// request returns a complete HTTP/1.0 request, whose response has no chunks and ends with the
+// connection.
 func (w *site) request(method, path, body string, headers ...string) string {
 	h := method + " " + path + " HTTP/1.0\r\n"
 	has := func(name string) bool {
@@ -167,7 +168,7 @@ func (w *site) post(t testing.TB, body string, headers ...string) reply {
 	return replyOf(w.send(t, w.request("POST", "/mcp", body, headers...)))
 }
 
-// A reply is an answer taken apart.
+// A reply is a parsed response.
 type reply struct{ status, kind, body, head string }
 
 var statusLine = regexp.MustCompile(`^HTTP/1\.[01] (\d{3}) `)
@@ -198,10 +199,10 @@ func (r reply) want(t *testing.T, status, kind, body string) {
 	}
 }
 
-// envelope is the _meta of a request of the modern era.
+// envelope is the _meta of a modern request.
 const envelope = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// modern is the body of a request of the modern era, and its headers.
+// modern returns the body and the headers of a modern request.
 func modern(id, method, params string) (string, []string) {
 	headers := []string{"MCP-Protocol-Version: 2026-07-28", "Mcp-Method: " + method}
 	if m := regexp.MustCompile(`^"(?:name|uri)":"([^"]*)"`).FindStringSubmatch(params); m != nil {
@@ -219,13 +220,13 @@ func (w *site) modern(t testing.TB, id, method, params string, headers ...string
 	return w.post(t, body, append(standard, headers...)...)
 }
 
-// initialize is the body of a handshake.
+// initialize returns the body of a handshake.
 func initialize(version string) string {
 	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + version +
 		`","capabilities":{"elicitation":{}},"clientInfo":{"name":"test","version":"1"}}}`
 }
 
-// open makes a handshake and returns the headers of the session.
+// open performs a handshake and returns the headers of the session.
 func (w *site) open(t testing.TB, version string, headers ...string) []string {
 	t.Helper()
 	got := w.post(t, initialize(version), headers...)
@@ -255,13 +256,13 @@ func fault(code int, message, id string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":%d,"message":"%s"},"id":%s}`, code, message, id)
 }
 
-// A stream is an answer that is being read.
+// A stream is a response that is being read.
 type stream struct {
 	net.Conn
 	lines *bufio.Reader
 }
 
-// begin sends a request and reads until some text has come, if there is to be any.
+// begin sends a request and, unless until is empty, reads until that text has arrived.
 func (w *site) begin(t testing.TB, request, until string) *stream {
 	t.Helper()
 	s := w.dial(t, request)
@@ -285,7 +286,7 @@ func (w *site) dial(t testing.TB, request string) *stream {
 	return &stream{conn, bufio.NewReader(conn)}
 }
 
-// until reads up to the end of a line with some text in it, and returns that line.
+// until reads up to the end of a line that contains text, and returns that line.
 func (s *stream) until(t testing.TB, text string) string {
 	t.Helper()
 	_ = s.SetReadDeadline(time.Now().Add(10 * time.Second))

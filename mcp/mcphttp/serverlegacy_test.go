@@ -9,7 +9,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// TestLegacyOnTheWire holds status and body of what is answered in a session, in each revision that has them.
+// TestLegacyOnTheWire checks the status and body of responses in a session, in each version that
+// has sessions.
 func TestLegacyOnTheWire(t *testing.T) {
 	w := newSite(t, nil)
 	for _, v := range []mcp.Version{mcp.V20250326, mcp.V20250618, mcp.V20251125} {
@@ -22,14 +23,14 @@ func TestLegacyOnTheWire(t *testing.T) {
 			for _, tt := range []struct{ name, body, status, kind, want string }{
 				{"plain when nothing streams", add("1"), "200", asJSON, sum("1")},
 				{"an id above 2^53", add("9007199254740993"), "200", asJSON, sum("9007199254740993")},
-				{"a fractional id", add("1.5"), "400", asJSON, fault(-32600, "Invalid Request: an id is a string or an integer", "1.5")},
+				{"a fractional id", add("1.5"), "400", asJSON, fault(-32600, "Invalid Request: an id must be a string or an integer", "1.5")},
 				{"the id null", add("null"), "400", asJSON, fault(-32600, "Invalid Request", "null")},
 				{"a key in other letters", strings.Replace(add("1"), `"method"`, `"METHOD"`, 1), "400", asJSON, fault(-32600, "Invalid Request", "1")},
 				{"not JSON", `{"jsonrpc":`, "400", asJSON, fault(-32700, "Parse error", "null")},
 				{"nothing", ``, "400", asJSON, fault(-32700, "Parse error", "null")},
 				{"an unknown method", `{"jsonrpc":"2.0","id":1,"method":"nobody"}`, "200", asJSON, fault(-32601, "Method not found", "1")},
 				{"discover", `{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, "200", asJSON, fault(-32602, "Invalid params: _meta has no io.modelcontextprotocol/protocolVersion", "1")},
-				{"initialize again", initialize(v.String()), "400", asJSON, fault(-32600, "Invalid Request: initialized already", "0")},
+				{"initialize again", initialize(v.String()), "400", asJSON, fault(-32600, "Invalid Request: already initialized", "0")},
 				{"a notification", `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`, "202", "", ""},
 				{"a response that nobody waits for", `{"jsonrpc":"2.0","id":1,"result":{}}`, "202", "", ""},
 			} {
@@ -77,19 +78,19 @@ func TestLegacyOnTheWire(t *testing.T) {
 				if got := replyOf(w.send(t, w.request("DELETE", "/mcp", "", session...))); got.status != "204" {
 					t.Errorf("DELETE: got %s", got.head)
 				}
-				w.post(t, add("1"), session...).want(t, "404", asJSON, fault(-32600, "Invalid Request: there is no such session", "1"))
+				w.post(t, add("1"), session...).want(t, "404", asJSON, fault(-32600, "Invalid Request: unknown session", "1"))
 			})
 		})
 	}
 }
 
-// TestHandshake: what opens no session leaves none.
+// TestHandshake checks that a failed handshake leaves no session behind.
 func TestHandshake(t *testing.T) {
 	w := newSite(t, nil)
 	for _, tt := range []struct{ name, body, status, want string }{
 		{"without params", `{"jsonrpc":"2.0","id":0,"method":"initialize"}`, "200", `"code":-32602`},
 		{"in a batch", "[" + initialize("2025-03-26") + "]", "400", `"code":-32600`},
-		{"without a session", call("4", "echo", "{}"), "400", fault(-32600, "Invalid Request: it names neither a session nor a version that needs none", "4")},
+		{"without a session", call("4", "echo", "{}"), "400", fault(-32600, "Invalid Request: Mcp-Session-Id is missing, and MCP-Protocol-Version is not 2026-07-28 or later", "4")},
 		{"a notification without a session", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "400", `"id":null`},
 		{"a response without a session", `{"jsonrpc":"2.0","id":1,"result":{}}`, "400", `"id":null`},
 		{"not JSON", `{`, "400", fault(-32700, "Parse error", "null")},
@@ -114,7 +115,8 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// TestAsked: in a session the user is asked on the stream of the call, and the answer comes by another POST.
+// TestAsked checks that in a session, the user is asked on the stream of the call, and the answer
+// arrives in another POST.
 func TestAsked(t *testing.T) {
 	w := newSite(t, nil)
 	session := w.open(t, "2025-11-25")
@@ -137,7 +139,7 @@ func TestAsked(t *testing.T) {
 	})
 }
 
-// TestUnasked: changes come on the stream of the GET.
+// TestUnasked checks that changes are sent on the stream of the GET.
 func TestUnasked(t *testing.T) {
 	w := newSite(t, nil)
 	session := w.open(t, "2025-06-18")
@@ -152,7 +154,7 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// TestSessionless: older clients may be served without sessions.
+// TestSessionless checks that older clients may be served without sessions.
 func TestSessionless(t *testing.T) {
 	sum := `{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"3"}]},"id":1}`
 	add := call("1", "calculator/add", `{"a":1,"b":2}`)
@@ -170,7 +172,7 @@ func TestSessionless(t *testing.T) {
 			"\n\ndata: "+strings.Replace(sum, `"3"`, `"counted"`, 1)+"\n\n")
 		w.modern(t, "1", "nobody", "").want(t, "404", asJSON, fault(-32601, "Method not found", "1"))
 
-		// Going away does not cancel (MCP 2025-11-25, Transports).
+		// Disconnecting does not cancel (MCP 2025-11-25, Transports).
 		s := w.begin(t, w.request("POST", "/mcp", call("1", "wait", "{}")), "")
 		within(t, w.started)
 		s.Close()

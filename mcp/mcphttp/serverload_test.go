@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// TestNothingIsLost counts 100,000 notifications on one answer, in both eras.
+// TestNothingIsLost counts 100,000 notifications in one response, in both eras.
 func TestNothingIsLost(t *testing.T) {
 	const notes = 100_000
 	w := newSite(t, nil)
@@ -37,10 +37,12 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// sessions is how many clients vanish in TestVanished; -sessions=10000 is the full figure.
+// sessions is the number of clients that vanish in TestVanished; -sessions=10000 is the full
+// figure.
 var sessions = flag.Int("sessions", 300, "clients that vanish in TestVanished")
 
-// TestVanished: clients that open a session, listen, call and vanish leave nothing behind once their time is over.
+// TestVanished checks that clients that open a session, listen, call and vanish leave nothing
+// behind after their sessions have expired.
 func TestVanished(t *testing.T) {
 	w := newSite(t, &mcphttp.Options{Idle: time.Second + time.Duration(*sessions)*time.Millisecond})
 	round := func() (full uint64) {
@@ -55,7 +57,7 @@ func TestVanished(t *testing.T) {
 		}
 		full = memory()
 		for until := time.Now().Add(5 * time.Minute); w.handler.Sessions() > 0; {
-			w.modern(t, "1", "tools/list", "") // the server has other things to do meanwhile
+			w.modern(t, "1", "tools/list", "") // the server does other work meanwhile
 			if time.Now().After(until) {
 				t.Fatalf("%d sessions are left", w.handler.Sessions())
 			}
@@ -63,7 +65,7 @@ func TestVanished(t *testing.T) {
 		return full
 	}
 	round()
-	round() // now maps and pools have the size they will have
+	round() // now maps and pools have their final size
 	before, goroutines := memory(), runtime.NumGoroutine()
 	full := round()
 	after := memory()

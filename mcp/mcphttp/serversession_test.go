@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// TestTimeToAnswer: a person may take longer over a question than any deadline.
+// TestTimeToAnswer checks that a person may take longer over a question than any deadline.
 func TestTimeToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mcp.NewServer(me, nil)
@@ -42,7 +42,7 @@ func TestTimeToAnswer(t *testing.T) {
 		ask(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, session)
 		answered := make(chan string)
 		go func() { answered <- ask(call("1", "book", "{}"), session).Body.String() }()
-		time.Sleep(3 * time.Hour) // its client is there
+		time.Sleep(3 * time.Hour) // the client is connected
 		ask(`{"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}`, session)
 		if got := <-answered; !strings.Contains(got, `"text":"decline"`) {
 			t.Errorf("got %s", got)
@@ -50,7 +50,7 @@ func TestTimeToAnswer(t *testing.T) {
 	})
 }
 
-// TestEndOfSession: what a session has begun ends with it.
+// TestEndOfSession checks that everything that belongs to a session ends with it.
 func TestEndOfSession(t *testing.T) {
 	w := newSite(t, nil)
 	mcp.AddTool(w.mcp, mcp.Tool{Name: "job", Task: mcp.TaskOptional}, func(ctx context.Context, _ *mcp.Request, _ struct{}) (string, error) {
@@ -71,7 +71,8 @@ func TestEndOfSession(t *testing.T) {
 	}
 }
 
-// TestCloseStream: a tool lets its client come back for the answer.
+// TestCloseStream checks that a tool can close its stream, and that the client reconnects for the
+// response.
 func TestCloseStream(t *testing.T) {
 	for _, polling := range []bool{false, true} {
 		w := newSite(t, &mcphttp.Options{Polling: polling})

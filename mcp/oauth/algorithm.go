@@ -10,13 +10,14 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// strong are the algorithms that are taken where nobody configured others: none of those with a shared secret, and never "none".
+// strong lists the algorithms accepted by default. It contains no algorithm with a shared secret,
+// and never "none".
 var strong = []string{"ES256", "EdDSA", "RS256", "PS256"}
 
-// curves are the sizes that the ECDSA algorithms are for.
+// curves maps each ECDSA algorithm to the size of its curve in bits.
 var curves = map[jose.SignatureAlgorithm]int{jose.ES256: 256, jose.ES384: 384, jose.ES512: 521}
 
-// usual is the algorithm that a public key is mostly used with; "" for keys that we do not know.
+// usual returns the default algorithm of a public key, or "" for an unsupported key.
 func usual(public crypto.PublicKey) jose.SignatureAlgorithm {
 	switch public := public.(type) {
 	case *rsa.PublicKey:
@@ -33,7 +34,8 @@ func usual(public crypto.PublicKey) jose.SignatureAlgorithm {
 	return ""
 }
 
-// fits reports whether a key may be used with an algorithm: the kind, the curve, and at least 2048 bits of RSA.
+// fits reports whether a key may be used with an algorithm: its kind, its curve, and at least 2048
+// bits for RSA.
 func fits(algorithm jose.SignatureAlgorithm, public crypto.PublicKey) bool {
 	switch public := public.(type) {
 	case *rsa.PublicKey:
@@ -47,7 +49,7 @@ func fits(algorithm jose.SignatureAlgorithm, public crypto.PublicKey) bool {
 	return false
 }
 
-// asymmetric reports whether an algorithm is one with a public key.
+// asymmetric reports whether an algorithm uses a public key.
 func asymmetric(algorithm string) bool {
 	return slices.Contains([]string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}, algorithm)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/da1ed7bb/parley/internal/x/httptoken"
 )
 
 // Schemes of the Authorization and WWW-Authenticate headers.
@@ -16,17 +18,20 @@ const (
 // A Challenge is one entry of a WWW-Authenticate header (RFC 9110, section 11.6.1).
 type Challenge struct {
 	Scheme string
-	Token  string            // what stands behind the scheme in place of parameters (token68); "" for most schemes
-	Params map[string]string // names in lower case
+	// Token is the token68 text after the scheme, in place of parameters. It is empty for most
+	// schemes.
+	Token  string
+	Params map[string]string // by lower-case name
 }
 
-// MaxChallenge bounds all WWW-Authenticate headers of one answer together, in bytes.
+// MaxChallenge bounds all WWW-Authenticate headers of one response together, in bytes.
 const MaxChallenge = 16 << 10
 
-var errChallenge = errors.New("oauth: WWW-Authenticate cannot be read")
+var errChallenge = errors.New("oauth: WWW-Authenticate is not valid")
 
-// ParseChallenges reads the WWW-Authenticate headers of an answer, in their order. A header that breaks the grammar, or names a
-// parameter twice, yields what stood before the fault and an error; those after it are still read.
+// ParseChallenges parses the WWW-Authenticate headers of a response, in order. For a header that
+// violates the grammar or repeats a parameter, it returns the challenges before the fault and an
+// error; later headers are still parsed.
 func ParseChallenges(headers []string) ([]Challenge, error) {
 	var all []Challenge
 	var failed error
@@ -43,7 +48,7 @@ func ParseChallenges(headers []string) ([]Challenge, error) {
 	return all, failed
 }
 
-// A scanner goes over one header.
+// A scanner reads one header.
 type scanner struct {
 	text string
 	at   int
@@ -68,7 +73,8 @@ func (s *scanner) challenges(all *[]Challenge) error {
 	}
 }
 
-// rest reads what belongs to a scheme. The comma also separates challenges: a name without "=" behind a comma begins the next one.
+// rest reads the token68 or the parameters of a scheme. A comma also separates challenges: a name
+// without "=" after a comma starts the next challenge.
 func (s *scanner) rest(c *Challenge) error {
 	if !s.sees(" \t") {
 		return nil
@@ -86,7 +92,7 @@ func (s *scanner) rest(c *Challenge) error {
 		s.skip(" \t")
 		if name == "" || !s.sees("=") {
 			if first {
-				return s.fault("neither a parameter nor a token behind the scheme")
+				return s.fault("neither a parameter nor a token after the scheme")
 			}
 			s.at = start
 			return nil
@@ -98,7 +104,7 @@ func (s *scanner) rest(c *Challenge) error {
 		}
 		name = strings.ToLower(name)
 		if _, twice := c.Params[name]; twice {
-			return s.fault("a parameter twice")
+			return s.fault("a duplicate parameter")
 		}
 		if c.Params == nil {
 			c.Params = make(map[string]string)
@@ -109,7 +115,7 @@ func (s *scanner) rest(c *Challenge) error {
 			return nil
 		}
 		if !s.sees(",") {
-			return s.fault("no comma behind a parameter")
+			return s.fault("no comma after a parameter")
 		}
 		s.skip(" \t,")
 		if s.at == len(s.text) {
@@ -122,7 +128,7 @@ func (s *scanner) fault(what string) error {
 	return fmt.Errorf("%w: %s at byte %d", errChallenge, what, s.at)
 }
 
-// sees reports whether one of chars is next.
+// sees reports whether the next byte is one of chars.
 func (s *scanner) sees(chars string) bool {
 	return s.at < len(s.text) && strings.IndexByte(chars, s.text[s.at]) >= 0
 }
@@ -135,13 +141,13 @@ func (s *scanner) skip(chars string) {
 
 func (s *scanner) token() string {
 	start := s.at
-	for s.at < len(s.text) && isTokenChar(s.text[s.at]) {
+	for s.at < len(s.text) && httptoken.Char(s.text[s.at]) {
 		s.at++
 	}
 	return s.text[start:s.at]
 }
 
-// token68 reads a text that stands alone behind its scheme.
+// token68 reads a token68 that follows its scheme.
 func (s *scanner) token68() (string, bool) {
 	end := s.at
 	for end < len(s.text) && (isAlnum(s.text[end]) || strings.IndexByte("-._~+/", s.text[end]) >= 0) {
@@ -188,10 +194,8 @@ func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-func isTokenChar(c byte) bool { return isAlnum(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 }
-
-// String returns the challenge as it goes into a header, parameters in the order of their names, values quoted. Bytes that no header
-// may carry are left out.
+// String returns the challenge as a header value, with parameters sorted by name and values quoted.
+// It omits bytes that are not allowed in a header.
 func (c Challenge) String() string {
 	var b strings.Builder
 	b.WriteString(c.Scheme)
@@ -223,8 +227,8 @@ func (c Challenge) String() string {
 	return b.String()
 }
 
-// find returns the challenge that says most about tokens of OAuth: the first with the scheme Bearer or DPoP, one that names metadata
-// before one that does not.
+// find returns the most specific OAuth challenge: the first one with the scheme Bearer or DPoP,
+// preferring one that names metadata.
 func find(all []Challenge) (Challenge, bool) {
 	var found *Challenge
 	for i := range all {

@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// one is a challenge with parameters: one("Bearer", "realm", "x").
+// one returns a challenge with parameters: one("Bearer", "realm", "x").
 func one(scheme string, pairs ...string) oauth.Challenge {
 	c := oauth.Challenge{Scheme: scheme}
 	for i := 0; i < len(pairs); i += 2 {
@@ -70,7 +70,7 @@ func TestParseChallenges(t *testing.T) {
 	}
 }
 
-// What cannot stand in a header is left out: a value never makes a second header.
+// Bytes that are not allowed in a header are omitted: a value never starts a second header.
 func TestChallengeString(t *testing.T) {
 	c := one("Bearer", "scope", "a b", "error_description", "x\r\nSet-Cookie: y\x00\"\\")
 	if got, want := c.String(), `Bearer error_description="xSet-Cookie: y\"\\", scope="a b"`; got != want {
@@ -78,7 +78,8 @@ func TestChallengeString(t *testing.T) {
 	}
 }
 
-// FuzzChallenges: whatever a header holds, what was read from it reads the same when it is written again.
+// FuzzChallenges checks for any header that parsed challenges parse to the same value after they
+// are written again.
 func FuzzChallenges(f *testing.F) {
 	for _, c := range challengeCases {
 		f.Add(strings.Join(c.headers, ","), "")
@@ -88,7 +89,7 @@ func FuzzChallenges(f *testing.F) {
 		all, _ := oauth.ParseChallenges([]string{a, b})
 		for _, c := range all {
 			if strings.ContainsAny(a+b, "\x00\r\n\x7f") || hasControls(c) {
-				continue // no header has them; String leaves them out
+				continue // not allowed in a header; String omits them
 			}
 			again, err := oauth.ParseChallenges([]string{c.String()})
 			if err != nil || len(again) != 1 || !reflect.DeepEqual(again[0], c) {

@@ -13,80 +13,93 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/internal/x/outbound"
+	"github.com/da1ed7bb/parley/internal/x/report"
 )
 
-// DPoP says when tokens are to be bound to a key of ours (RFC 9449).
+// DPoP specifies when tokens are bound to a key of this program (RFC 9449).
 type DPoP uint8
 
 const (
-	DPoPWhenAsked DPoP = iota // when the server's challenge or metadata asks for it
-	DPoPAlways                // or there is no authorization
+	DPoPWhenAsked DPoP = iota // when the server's challenge or metadata requires it
+	DPoPAlways                // always; without a bound token, authorization fails
 	DPoPNever
 )
 
-// A Client shows tokens to one MCP server and gets them: an [http.RoundTripper] for the [http.Client] of a connection.
+// A Client obtains tokens for one MCP server and sends them. It is an [http.RoundTripper] for the
+// [http.Client] of a connection.
 //
 //	c := &oauth.Client{Resource: "https://example.com/mcp", Grant: &oauth.Code{Begin: new(oauth.Loopback).Begin}}
 //	defer c.Close()
 //	client := &http.Client{Transport: c}
 //
-// It begins without a token, or with a stored one. An answer 401 sends it to the server's metadata and from there to the authorization
-// server; 403 with insufficient_scope makes it ask for more; a token that ends is refreshed. The request is then sent again. What can
-// not be had ends in an [*Error], within the [*url.Error] of http.Client; no answer 401 is ever handed on.
+// It starts without a token or with a stored one. After a 401 response it reads the server's
+// metadata and obtains a token from the authorization server. After a 403 with insufficient_scope
+// it requests more scopes, and it refreshes expiring tokens. The request is then sent again. If no
+// token can be obtained, the request fails with an [*Error], wrapped in the [*url.Error] of
+// http.Client; a 401 response is never returned.
 //
-// Many goroutines may use it; while one of them waits for a token, the others that need one wait too. A trip to the authorization
-// server goes on when the request that caused it is cancelled: the next one finds it under way. It ends by itself, or by Close. Fields are set before
-// the first use.
+// A Client is safe for concurrent use. While one goroutine waits for a token, others that need one
+// wait too. A token request continues if the HTTP request that caused it is cancelled, and the next
+// request uses its result. It ends by itself or with Close. Set the fields before the first use.
 type Client struct {
-	// Resource is the address of the MCP server. Required. Tokens go to its origin and nowhere else.
+	// Resource is the address of the MCP server. Required. Tokens are sent only to its origin.
 	Resource string
 
-	// Grant is how a first token is got. Required: without it 401 is final.
+	// Grant obtains the first token. Required: without it, a 401 is final.
 	Grant Grant
 
-	// Registrations are those made beforehand, one for an issuer.
+	// Registrations are made in advance, at most one per issuer.
 	Registrations []Registration
 
-	// Document is the address of this program's client metadata, which is its ID at servers that take such (MCP 2025-11-25, Client ID
-	// Metadata Documents). "": there is none.
+	// Document is the address of this program's client metadata, which is its client ID at servers
+	// that support it (MCP 2025-11-25, Client ID Metadata Documents). If empty, there is no such
+	// document.
 	Document string
 
-	// About is what it says about itself when it registers dynamically, the last resort (RFC 7591). Redirect addresses are filled in; so are
-	// the other fields when they are empty. NoRegistration forbids that.
+	// About is the metadata for dynamic registration, the last resort (RFC 7591). Redirect
+	// addresses are filled in, and so are the other fields if they are empty. NoRegistration
+	// disables dynamic registration.
 	About          ClientMetadata
 	NoRegistration bool
 
-	// Scopes, when not nil, are asked for instead of what the server names at the beginning.
+	// Scopes, if not nil, replaces the scopes that the server names for the first token.
 	Scopes []string
 
-	// NoOffline keeps it from asking for a refresh token by scope offline_access where the authorization server has that.
+	// NoOffline disables requesting a refresh token with the scope offline_access from
+	// authorization servers that support it.
 	NoOffline bool
 
-	// DPoP says when tokens are bound to a key.
+	// DPoP specifies when tokens are bound to a key.
 	DPoP DPoP
 
-	// Store keeps tokens and registrations. Nil: they end with the Client.
+	// Store stores tokens and registrations. If nil, they are held in memory until the Client is
+	// closed.
 	Store Store
 
-	// Base carries requests to the MCP server. Nil is http.DefaultTransport.
+	// Base sends requests to the MCP server. If nil, http.DefaultTransport is used.
 	Base http.RoundTripper
 
-	// Watch, if not nil, is put around the requests to authorization servers, and for metadata: what it returns sees them in clear, with codes
-	// and tokens in them. The one that it is given checks where they lead, and is their only way out.
+	// Watch, if not nil, wraps the transport for requests to authorization servers and for
+	// metadata. The transport it returns sees these requests in clear text, including codes and
+	// tokens. The transport passed to it checks the destination and is the only way to the network.
 	Watch func(way http.RoundTripper) http.RoundTripper
 
-	// AllowHosts are names that metadata may lead to although they are not public, and by http. The host of Resource is one by itself, by http only
-	// if Resource is; all loopback addresses are if it is one.
+	// AllowHosts lists host names that metadata may refer to although they are not public, and over
+	// http. The host of Resource is always allowed, over http only if Resource uses http; if it is
+	// a loopback address, all loopback addresses are allowed.
 	AllowHosts []string
 
-	// Timeout bounds one trip for a token, with a user in it or not. Zero means 5 minutes.
+	// Timeout bounds one attempt to obtain a token, with or without user interaction. Zero means 5
+	// minutes.
 	Timeout time.Duration
 
-	// StepUps is how often it asks for the same scopes within ten minutes because a server wants them. Zero means 2.
+	// StepUps bounds how often the same scopes are requested within ten minutes at the request of a
+	// server. Zero means 2.
 	StepUps int
 
-	// Report, if not nil, gets what nobody else hears: a store that failed.
+	// Report, if not nil, is called with errors that are not returned, such as those of the Store.
 	Report func(what string, err error)
 
 	once     sync.Once
@@ -94,45 +107,45 @@ type Client struct {
 	address  *url.URL
 	policy   *outbound.Policy
 	web      *http.Client
-	idle     func() // closes the idle connections of web
+	idle     func() // closes idle connections of web
 	nonces   nonces
-	life     context.Context // until Close
+	life     context.Context // ends with Close
 	end      context.CancelCauseFunc
 	trips    sync.WaitGroup
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	loaded  bool
 	session *session
 	trip    *trip
 	steps   map[string]*step
 	servers map[string]*ServerMetadata
-	regs    map[string]*Registration // dynamic ones, by issuer
-	bound   map[int]string           // which issuer a configured one without belongs to
+	regs    map[string]*Registration // dynamic registrations, by issuer
+	bound   map[int]string           // the issuers of configured registrations without one
 	refused refusal
 }
 
 // A session is a token in use.
 type session struct {
 	token *Token
-	key   *Key // of DPoP
-	first bool // came from a grant, not from the store or a refresh token
+	key   *Key // for DPoP
+	first bool // obtained with a grant, not from the store or by refresh
 	works atomic.Bool
 }
 
-// A trip is one way to the authorization server, which all wait for that need a token.
+// A trip is one exchange with the authorization server, shared by all requests that need a token.
 type trip struct {
 	done chan struct{}
 	got  *session
 	err  error
 }
 
-// A step counts how often the same scopes were asked for on a server's word.
+// A step counts how often a server required the same scopes.
 type step struct {
 	times int
 	first time.Time
 }
 
-// A refusal remembers that a grant was refused, so that callers who try again at once do not repeat it on the wire.
+// A refusal records that a grant was refused, so that immediate retries by the caller are not sent.
 type refusal struct {
 	err   error
 	until time.Time
@@ -143,11 +156,11 @@ const (
 	stepTime   = 10 * time.Minute
 	maxSteps   = 64
 	pause      = 5 * time.Second
-	maxReplay  = 16 << 20 // bytes of a body that cannot be got again
-	maxRenewal = 3        // answers 401 to one request
+	maxReplay  = 16 << 20 // bytes of a body that cannot be read again
+	maxRenewal = 3        // 401 responses to one request
 )
 
-// ErrClosed is what requests end with after Close.
+// ErrClosed is the error of requests after Close.
 var ErrClosed = errors.New("oauth: the client is closed")
 
 func (c *Client) start() error {
@@ -177,18 +190,19 @@ func (c *Client) start() error {
 	return c.startErr
 }
 
-// Close ends trips to the authorization server and waits for them. Requests under way at the MCP server are not touched.
+// Close cancels exchanges with the authorization server and waits for them. It does not affect
+// running requests to the MCP server.
 func (c *Client) Close() error {
-	_ = c.start() // an unusable client is closed all the same
+	_ = c.start() // a misconfigured client can be closed too
 	c.mu.Lock()
-	c.end(ErrClosed) // no trip begins after this
+	c.end(ErrClosed) // no exchange starts after this
 	c.mu.Unlock()
-	c.trips.Wait()
+	grace.Wait(&c.trips, grace.Time) // a function that shows the page to the user may not return
 	c.idle()
 	return nil
 }
 
-// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+// CloseIdleConnections implements [http.Client.CloseIdleConnections].
 func (c *Client) CloseIdleConnections() {
 	if b, ok := c.base().(interface{ CloseIdleConnections() }); ok {
 		b.CloseIdleConnections()
@@ -205,19 +219,19 @@ func (c *Client) base() http.RoundTripper {
 func (c *Client) now() time.Time { return time.Now() }
 
 func (c *Client) report(what string, err error) {
-	if c.Report != nil && err != nil {
-		c.Report(what, err)
+	if err != nil {
+		report.Call(c.Report, "oauth", what, err)
 	}
 }
 
-// RoundTrip sends r with a token, once one is needed.
+// RoundTrip sends r, with a token if one is available or required.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := c.start(); err != nil {
 		closeBody(r)
 		return nil, err
 	}
 	if !strings.EqualFold(r.URL.Scheme, c.address.Scheme) || !strings.EqualFold(hostPort(r.URL), hostPort(c.address)) {
-		return c.base().RoundTrip(r) // our tokens mean nothing there
+		return c.base().RoundTrip(r) // our tokens are not for this origin
 	}
 	body, err := replay(r)
 	if err != nil {
@@ -242,7 +256,8 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 			return resp, nil
 		}
-		all, _ := ParseChallenges(resp.Header.Values("WWW-Authenticate")) // what can be read of it
+		// The challenges that could be parsed.
+		all, _ := ParseChallenges(resp.Header.Values("WWW-Authenticate"))
 		challenge, _ := find(all)
 		var next *session
 		switch {
@@ -252,7 +267,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 				if s != nil {
 					s.works.Store(true)
 				}
-				return resp, nil // a no that more scopes would not change
+				return resp, nil // a refusal that more scopes would not change
 			}
 			drop(resp)
 			next, err = c.stepUp(r.Context(), all, wanted, s)
@@ -281,7 +296,7 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// replay returns a function that gives the body of r from its beginning, and closes the one that is there.
+// replay returns a function that returns the body of r from its start and closes the previous one.
 func replay(r *http.Request) (func() (io.ReadCloser, error), error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -295,12 +310,13 @@ func replay(r *http.Request) (func() (io.ReadCloser, error), error) {
 		return nil, err
 	}
 	if len(text) > maxReplay {
-		return nil, &Error{Op: "show", Err: errors.New("the request is too large to be sent twice")}
+		return nil, &Error{Op: "show", Err: errors.New("the request is too large to be sent again")}
 	}
 	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }, nil
 }
 
-// drop gives up an answer without reading its body: who wants a token does not wait for a server that is slow to say more.
+// drop closes the response without reading its body, so that a slow server does not delay the token
+// request.
 func drop(resp *http.Response) { resp.Body.Close() }
 
 // send sends one copy of r.
@@ -327,7 +343,8 @@ func (c *Client) send(r *http.Request, body func() (io.ReadCloser, error), s *se
 	return c.base().RoundTrip(out)
 }
 
-// current returns the token to begin with, nil for none. One that is about to end is refreshed first.
+// current returns the token to start with, or nil. A token that is about to expire is refreshed
+// first.
 func (c *Client) current(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	if !c.loaded {
@@ -344,19 +361,19 @@ func (c *Client) current(ctx context.Context) (*session, error) {
 		return s, nil
 	}
 	if s.token.Refresh == "" {
-		return s, nil // its end is only what we think: the server says 401 if it is one
+		return s, nil // the expiry is only an estimate; if it has expired, the server sends a 401
 	}
 	next, err := c.travel(ctx, func(ctx context.Context) (*session, error) { return c.refresh(ctx, s) }, s)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return s, nil // again: the server's 401 leads to a whole new token
+		return s, nil // as above: after the server's 401 a new token is obtained
 	}
 	return next, nil
 }
 
-// Token returns the token that the next request would show, refreshed if it is old, or nil.
+// Token returns the token that the next request would send, refreshed if necessary, or nil.
 func (c *Client) Token(ctx context.Context) (*Token, error) {
 	if err := c.start(); err != nil {
 		return nil, err
@@ -369,7 +386,8 @@ func (c *Client) Token(ctx context.Context) (*Token, error) {
 	return &t, nil
 }
 
-// Forget drops the token, here and in the store: the next request begins without. Registrations stay.
+// Forget deletes the token from memory and from the store: the next request starts without a token.
+// Registrations remain.
 func (c *Client) Forget(ctx context.Context) error {
 	if err := c.start(); err != nil {
 		return err

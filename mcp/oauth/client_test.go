@@ -19,7 +19,8 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// TestStepUp: more scopes on the server's word, with those that were there; a bounded number of times, over all requests.
+// TestStepUp checks that a server can require more scopes, which are added to the current ones, a
+// bounded number of times over all requests.
 func TestStepUp(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	w.page("/mcp", func(rw http.ResponseWriter, r *http.Request) {
@@ -62,7 +63,8 @@ func TestStepUp(t *testing.T) {
 	}
 }
 
-// TestMigration: another authorization server gets another registration, and nothing of the old one.
+// TestMigration checks that another authorization server gets another registration and no data of
+// the old one.
 func TestMigration(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	w.page("/register", func(rw http.ResponseWriter, _ *http.Request) {
@@ -105,7 +107,8 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// TestOneTrip: many requests at once send the user once; one that gives up does not end the trip for the others; Close does.
+// TestOneTrip checks that many concurrent requests send the user to the browser once. A request
+// that is cancelled does not end the exchange for the others; Close does.
 func TestOneTrip(t *testing.T) {
 	w := newWorld(t)
 	there, proceed := make(chan struct{}), make(chan struct{})
@@ -162,7 +165,7 @@ func TestOneTrip(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce: a grant that was refused is not tried again at once by the layers above.
+// TestRefusedOnce checks that a refused grant is not immediately retried for the layers above.
 func TestRefusedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.page("/token", func(rw http.ResponseWriter, _ *http.Request) {
@@ -182,7 +185,7 @@ func TestRefusedOnce(t *testing.T) {
 	}
 }
 
-// TestRefresh: how a token that ends is renewed, and what becomes of refresh tokens.
+// TestRefresh checks how an expiring token is renewed and how refresh tokens are handled.
 func TestRefresh(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	var forms []url.Values
@@ -193,7 +196,8 @@ func TestRefresh(t *testing.T) {
 		token := fmt.Sprintf("t%d", n)
 		w.tokens[token] = ""
 		w.mu.Unlock()
-		a := map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": "5"} // a string, as some do
+		// A string, as some servers send it.
+		a := map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": "5"}
 		if n != 2 {
 			a["refresh_token"] = fmt.Sprintf("r%d", n)
 		}
@@ -218,7 +222,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestSlowRefusal: who wants a token does not wait for the end of the answer that asks for one.
+// TestSlowRefusal checks that the token request does not wait for the end of the 401 response.
 func TestSlowRefusal(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	release := make(chan struct{})
@@ -239,7 +243,7 @@ func TestSlowRefusal(t *testing.T) {
 	}
 }
 
-// TestUnbound: a bearer token in place of a bound one is not used.
+// TestUnbound checks that a bearer token is not used in place of a bound one.
 func TestUnbound(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	m := w.server("")
@@ -267,7 +271,8 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// TestBody: what is sent twice is the same; what cannot be got again is kept, in bounds.
+// TestBody checks that a body that is sent twice is the same, and that a body that cannot be read
+// again is buffered up to a bound.
 func TestBody(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	var bodies []string
@@ -294,7 +299,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestOtherOrigin: no token leaves the origin of the server, by whatever way a request gets elsewhere.
+// TestOtherOrigin checks that no token is sent to another origin than the server's, however a
+// request gets there.
 func TestOtherOrigin(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	var got []string
@@ -319,7 +325,8 @@ func TestOtherOrigin(t *testing.T) {
 	}
 }
 
-// TestStored: a second program begins where the first ended; Forget makes it begin anew.
+// TestStored checks that a second program continues with the stored token, and that Forget makes it
+// start anew.
 func TestStored(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	store := &oauth.Files{Dir: t.TempDir() + "/tokens"}
@@ -356,17 +363,17 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestTokenAnswers: what is no usable token.
+// TestTokenAnswers lists unusable token responses.
 func TestTokenAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
-		want   string // in the error
+		want   string // contained in the error
 	}{
 		"not JSON":          {200, `{`, "not JSON"},
 		"doubled":           {200, `{"access_token":"a","access_token":"b","token_type":"Bearer"}`, "not JSON"},
-		"no token":          {200, `{"token_type":"Bearer"}`, "no token"},
-		"a token of lines":  {200, `{"access_token":"a\r\nX: y","token_type":"Bearer"}`, "no token"},
+		"no token":          {200, `{"token_type":"Bearer"}`, "no usable token"},
+		"a token of lines":  {200, `{"access_token":"a\r\nX: y","token_type":"Bearer"}`, "no usable token"},
 		"unknown type":      {200, `{"access_token":"a","token_type":"mac"}`, "unknown type"},
 		"no type":           {200, `{"access_token":"a"}`, "unknown type"},
 		"DPoP unasked":      {200, `{"access_token":"a","token_type":"DPoP"}`, "unknown type"},
@@ -398,7 +405,7 @@ func TestTokenAnswers(t *testing.T) {
 	}
 }
 
-// TestNoGrant: without a way to a token, 401 is an error that says so.
+// TestNoGrant checks the error of a 401 if no grant is configured.
 func TestNoGrant(t *testing.T) {
 	w := newWorld(t)
 	_, _, err := post(t, w.client(t, nil), "{}")
@@ -410,7 +417,7 @@ func TestNoGrant(t *testing.T) {
 	}
 }
 
-// TestRejected: a new token that the server does not take is not asked for again and again.
+// TestRejected checks that tokens are not requested repeatedly if the server rejects a new one.
 func TestRejected(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	w.page("/mcp", func(rw http.ResponseWriter, _ *http.Request) {

@@ -8,23 +8,24 @@ import (
 	"slices"
 )
 
-// A Grant is a way to a token: [Code], [ClientCredentials], [Enterprise], [Workload]. It may be used by many goroutines.
+// A Grant obtains tokens: [Code], [ClientCredentials], [Enterprise], [Workload]. It is safe for
+// concurrent use.
 type Grant interface {
-	// Token gets a token for what ask says. It never tries another way when it was refused.
+	// Token obtains a token for ask. If it is refused, it does not try another way.
 	Token(ctx context.Context, ask *Ask) (*Token, error)
 }
 
-// An Ask is what a [Grant] is to get a token for.
+// An Ask specifies the token that a [Grant] obtains.
 type Ask struct {
-	Resource string          // goes into the resource parameter (RFC 8707); "" for servers of MCP 2025-03-26
-	Scopes   []string        // none: leave the parameter out
-	Server   *ServerMetadata // the authorization server; its issuer was checked
+	Resource string          // the resource parameter (RFC 8707); "" for servers of MCP 2025-03-26
+	Scopes   []string        // if empty, the scope parameter is omitted
+	Server   *ServerMetadata // the authorization server; its issuer has been checked
 
 	client *Client
 	key    *Key // for DPoP; nil for bearer tokens
 }
 
-// form begins the body of a token request.
+// form returns the common parameters of a token request.
 func (a *Ask) form(grant string) url.Values {
 	f := url.Values{"grant_type": {grant}}
 	if a.Resource != "" {
@@ -40,7 +41,7 @@ func (a *Ask) withScopes(f url.Values) url.Values {
 	return f
 }
 
-// exchange sends a token request and makes a Token of the answer.
+// exchange sends a token request and returns the token in the response.
 func (a *Ask) exchange(ctx context.Context, op string, reg *Registration, form url.Values) (*Token, error) {
 	got, err := post(ctx, a.client.web, op, a.Server.TokenEndpoint, form, reg.auth(a.Server), a.key, &a.client.nonces)
 	if err != nil {
@@ -54,26 +55,28 @@ func (a *Ask) exchange(ctx context.Context, op string, reg *Registration, form u
 	return t, nil
 }
 
-// A Visit is one trip of the user to an authorization server and back.
+// A Visit is one visit of the user to an authorization server.
 type Visit struct {
-	// Redirect is the address that the user comes back to.
+	// Redirect is the redirect address.
 	Redirect string
 
-	// Go shows address to the user, waits until Redirect is asked for, and returns the query of that request.
+	// Go shows address to the user, waits for the request to Redirect, and returns its query.
 	Go func(ctx context.Context, address string) (url.Values, error)
 
-	// Close ends the waiting. It may be nil.
+	// Close stops waiting. It may be nil.
 	Close func()
 }
 
-// Code is the authorization code grant with PKCE (OAuth 2.1, section 4.1): the user says yes in a browser.
+// Code is the authorization code grant with PKCE (OAuth 2.1, section 4.1): the user consents in a
+// browser.
 type Code struct {
-	// Begin readies a place to come back to, one of wanted if it can, which were registered before and may be the only ones that the
-	// server takes. [Loopback.Begin] is one such.
+	// Begin prepares a redirect address. It should use one of wanted if possible: these were
+	// registered before and may be the only ones the server accepts. [Loopback.Begin] is an
+	// implementation.
 	Begin func(ctx context.Context, wanted []string) (*Visit, error)
 }
 
-// Token sends the user to the server.
+// Token sends the user to the authorization server.
 func (g *Code) Token(ctx context.Context, ask *Ask) (*Token, error) {
 	const op = "authorize"
 	server := ask.Server
@@ -108,11 +111,13 @@ func (g *Code) Token(ctx context.Context, ask *Ask) (*Token, error) {
 		query.Set("resource", ask.Resource)
 	}
 	if ask.key != nil {
-		query.Set("dpop_jkt", ask.key.Thumbprint()) // the code is then of use to nobody else (RFC 9449, section 10)
+		// Binds the code to the key (RFC 9449, section 10).
+		query.Set("dpop_jkt", ask.key.Thumbprint())
 	}
 	if !ask.client.NoOffline && slices.Contains(server.ScopesSupported, ScopeOffline) {
-		ask.Scopes = addScopes(ask.Scopes, ScopeOffline) // only where there are some (MCP 2026-07-28, Authorization)
-		query.Set("prompt", "consent")                   // OpenID Connect Core 1.0, section 11
+		// Only if other scopes are requested (MCP 2026-07-28, Authorization).
+		ask.Scopes = addScopes(ask.Scopes, ScopeOffline)
+		query.Set("prompt", "consent") // OpenID Connect Core 1.0, section 11
 	}
 	ask.withScopes(query)
 	address, err := withQuery(server.AuthorizationEndpoint, query)
@@ -134,7 +139,7 @@ func (g *Code) Token(ctx context.Context, ask *Ask) (*Token, error) {
 	return ask.exchange(ctx, "token", reg, form)
 }
 
-// withQuery adds parameters to an endpoint, which may have some of its own (RFC 6749, section 3.1).
+// withQuery adds parameters to an endpoint, which may already have a query (RFC 6749, section 3.1).
 func withQuery(endpoint string, query url.Values) (string, error) {
 	u, err := parseAddress(endpoint)
 	if err != nil {
@@ -151,8 +156,9 @@ func withQuery(endpoint string, query url.Values) (string, error) {
 	return u.String(), nil
 }
 
-// readRedirect takes the code out of the answer to an authorization request. What another server may have put there is not even shown:
-// state and issuer come first (RFC 9207, section 2.4; MCP 2026-07-28, Authorization).
+// readRedirect returns the code from the response to an authorization request. It checks state and
+// issuer first (RFC 9207, section 2.4; MCP 2026-07-28, Authorization). Until then nothing of the
+// response is even shown, because another server may have sent it.
 func readRedirect(back url.Values, state string, server *ServerMetadata) (string, error) {
 	const op = "authorize"
 	for _, name := range []string{"state", "iss", "code", "error"} {
@@ -164,16 +170,16 @@ func readRedirect(back url.Values, state string, server *ServerMetadata) (string
 		return "", &Error{Op: op, Err: ErrState}
 	}
 	switch iss, present := back["iss"]; {
-	case present && iss[0] != server.Issuer: // byte by byte
+	case present && iss[0] != server.Issuer: // compared byte by byte
 		return "", &Error{Op: op, Err: ErrIssuer}
 	case !present && server.IssParameter:
-		return "", &Error{Op: op, Err: fmt.Errorf("%w: the answer does not say whose it is", ErrIssuer)}
+		return "", &Error{Op: op, Err: fmt.Errorf("%w: the response has no issuer", ErrIssuer)}
 	}
 	if code := back.Get("error"); code != "" {
 		return "", &Error{Op: op, Code: safeText(code, 64), Description: safeText(back.Get("error_description"), 200)}
 	}
 	if back.Get("code") == "" {
-		return "", &Error{Op: op, Err: errors.New("the answer holds no code")}
+		return "", &Error{Op: op, Err: errors.New("the response has no code")}
 	}
 	return back.Get("code"), nil
 }

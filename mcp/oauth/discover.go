@@ -12,13 +12,14 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/outbound"
 )
 
-// A place is what was found out about who gives tokens for a server.
+// A place is the discovered metadata about the authorization of a server.
 type place struct {
-	resource *ResourceMetadata // nil for servers of MCP 2025-03-26, which say nothing
+	resource *ResourceMetadata // nil for servers of MCP 2025-03-26, which publish none
 	server   *ServerMetadata
 }
 
-// indicator is the resource parameter (RFC 8707): as published, byte by byte; "" where nothing was published.
+// indicator returns the resource parameter (RFC 8707), byte by byte as published, or "" if nothing
+// was published.
 func (p *place) indicator() string {
 	if p.resource == nil {
 		return ""
@@ -26,10 +27,10 @@ func (p *place) indicator() string {
 	return p.resource.Resource
 }
 
-// errAbsent is a document that is not there.
-var errAbsent = errors.New("oauth: there is no such document")
+// errAbsent reports that a document does not exist.
+var errAbsent = errors.New("oauth: document not found")
 
-// fetch reads one document of metadata into v. errAbsent: the server says that it has none there.
+// fetch reads one metadata document into v. It returns errAbsent if the server does not have it.
 func fetch(ctx context.Context, web *http.Client, address string, v any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -40,20 +41,21 @@ func fetch(ctx context.Context, web *http.Client, address string, v any) error {
 	if err != nil {
 		return err
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // "" when it cannot be read
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // "" if it cannot be parsed
 	switch {
 	case resp.Status/100 == 4:
 		return errAbsent
 	case resp.Status != http.StatusOK:
 		return fmt.Errorf("status %d", resp.Status)
 	case strings.HasPrefix(kind, "text/html"):
-		return errAbsent // the page of an application that answers to everything
+		return errAbsent // the page of an application that responds to every path
 	}
 	return decode(resp.Body, v)
 }
 
-// resourceMetadata finds what a server says about itself: where the challenge points, else at the well-known places (MCP 2025-11-25,
-// Authorization, Protected Resource Metadata Discovery). nil: it says nothing anywhere, as servers of MCP 2025-03-26 do.
+// resourceMetadata fetches the resource metadata of a server: from the address in the challenge, or
+// else from the well-known addresses (MCP 2025-11-25, Authorization, Protected Resource Metadata
+// Discovery). It returns nil if no metadata exists, as for servers of MCP 2025-03-26.
 func resourceMetadata(ctx context.Context, web *http.Client, address *url.URL, named string) (*ResourceMetadata, error) {
 	locations := resourceLocations(address)
 	if named != "" {
@@ -72,12 +74,12 @@ func resourceMetadata(ctx context.Context, web *http.Client, address *url.URL, n
 		}
 	}
 	if failed == nil && named != "" {
-		failed = errors.New("the resource metadata that the server points to is not there")
+		failed = errors.New("the resource metadata that the server points to does not exist")
 	}
 	return nil, failed
 }
 
-// checkResource refuses metadata that speaks for somebody else (RFC 9728, section 3.3).
+// checkResource rejects metadata of another resource (RFC 9728, section 3.3).
 func checkResource(m *ResourceMetadata, address *url.URL) error {
 	u, err := parseAddress(m.Resource)
 	if err != nil || !covers(u, address) {
@@ -89,18 +91,18 @@ func checkResource(m *ResourceMetadata, address *url.URL) error {
 	return nil
 }
 
-// serverMetadata asks an issuer about itself, at each place where that may be written.
+// serverMetadata fetches the metadata of an issuer, trying each well-known address.
 func serverMetadata(ctx context.Context, web *http.Client, policy *outbound.Policy, issuer string) (*ServerMetadata, error) {
 	u, err := parseAddress(issuer)
 	if err != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("the issuer is no address that one could ask")
+		return nil, errors.New("the issuer is not a valid address")
 	}
 	var failed error
 	for _, location := range serverLocations(u) {
 		var m ServerMetadata
 		switch err := fetch(ctx, web, location, &m); {
 		case err == nil:
-			if m.Issuer != issuer { // byte by byte (RFC 8414, section 3.3)
+			if m.Issuer != issuer { // compared byte by byte (RFC 8414, section 3.3)
 				return nil, ErrIssuer
 			}
 			return &m, checkServer(&m, policy)
@@ -116,7 +118,7 @@ func serverMetadata(ctx context.Context, web *http.Client, policy *outbound.Poli
 	return nil, failed
 }
 
-// checkServer looks at the endpoints, which get secrets and send browsers somewhere.
+// checkServer checks the endpoints, which receive secrets and browsers.
 func checkServer(m *ServerMetadata, policy *outbound.Policy) error {
 	for _, endpoint := range []string{m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint, m.RevocationEndpoint} {
 		if endpoint == "" {
@@ -124,7 +126,7 @@ func checkServer(m *ServerMetadata, policy *outbound.Policy) error {
 		}
 		u, err := parseAddress(endpoint)
 		if err != nil || u.Fragment != "" {
-			return errors.New("an endpoint of the authorization server is no address")
+			return errors.New("an endpoint of the authorization server is not a valid address")
 		}
 		if err := policy.Check(u); err != nil {
 			return err
@@ -136,8 +138,9 @@ func checkServer(m *ServerMetadata, policy *outbound.Policy) error {
 	return nil
 }
 
-// legacyServer is the authorization server of a server that publishes nothing about itself: the server's own origin, with the
-// endpoints of MCP 2025-03-26, Authorization, section 2.3.3, unless there is metadata at the root.
+// legacyServer returns the authorization server of an MCP server that publishes no resource
+// metadata: the server's own origin, with the endpoints of MCP 2025-03-26, Authorization, section
+// 2.3.3, unless there is metadata at the root.
 func legacyServer(ctx context.Context, web *http.Client, policy *outbound.Policy, address *url.URL) (*ServerMetadata, error) {
 	origin := withPath(address, "")
 	m, err := serverMetadata(ctx, web, policy, origin)

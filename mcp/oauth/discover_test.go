@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// TestDiscovery: where is looked, and in which order; what is found first counts.
+// TestDiscovery checks the requested addresses and their order; the first document found is used.
 func TestDiscovery(t *testing.T) {
 	const prm, prmRoot = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"
 	const as, oidc = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
@@ -34,7 +34,7 @@ func TestDiscovery(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
 		want   []string // requests, in order
-		fails  error    // nil: it works
+		fails  error    // nil for success
 	}{
 		"with the path, RFC 8414": {func(*world) {}, append([]string{"GET " + prm, "GET " + as}, end...), nil},
 		"at the root": {func(w *world) {
@@ -156,7 +156,7 @@ func TestDiscovery(t *testing.T) {
 
 var errAny = errors.New("any")
 
-// TestAuthorizationRequest: what is in the address that the user is sent to, and in the token request.
+// TestAuthorizationRequest checks the address that the user is sent to, and the token request.
 func TestAuthorizationRequest(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	m := w.server("")
@@ -176,7 +176,7 @@ func TestAuthorizationRequest(t *testing.T) {
 	if q.Has("scope") || len(q.Get("state")) < 22 || len(q.Get("code_challenge")) != 43 {
 		t.Errorf("query %v", q)
 	}
-	form := w.forms[len(w.forms)-2] // before the request that went through
+	form := w.forms[len(w.forms)-2] // the one before the successful request
 	if form.Get("code") != "the-code" || form.Get("redirect_uri") != back || form.Get("resource") != w.url+"/mcp" || len(form.Get("code_verifier")) < 43 || form.Get("client_id") != "c" {
 		t.Errorf("token request %v", form)
 	}
@@ -185,10 +185,11 @@ func TestAuthorizationRequest(t *testing.T) {
 	}
 }
 
-// TestRedirect: what may come back, and what is refused before anything of it is used or shown.
+// TestRedirect checks which redirects are accepted and which are rejected before anything of them
+// is used or shown.
 func TestRedirect(t *testing.T) {
 	for name, c := range map[string]struct {
-		announced bool // that iss is sent
+		announced bool // the server announces that it sends iss
 		change    func(v url.Values, issuer string)
 		want      error
 		code      string
@@ -237,10 +238,10 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestScopeChoice: what is asked for at first.
+// TestScopeChoice checks the first requested scopes.
 func TestScopeChoice(t *testing.T) {
 	for name, c := range map[string]struct {
-		challenge string // scope in the challenge; "-" for none
+		challenge string // scope in the challenge; "-" for no challenge
 		resource  []string
 		server    []string
 		own       []string

@@ -1,19 +1,29 @@
-// Package oauth is the authorization of the Model Context Protocol over HTTP, on both sides: a [Client] gets tokens and shows them, a [Guard]
-// lets good ones in.
+// Package oauth implements the authorization of the Model Context Protocol over HTTP for both
+// sides: a [Client] obtains and sends tokens, a [Guard] verifies them.
 //
-// The server side is a resource server (MCP 2025-06-18 and later, Authorization). [Protect] puts a Guard before an http.Handler: it publishes
-// where tokens are to be had (RFC 9728), finds out whose a token is by a [Verifier] ([JWT], [Introspection]), holds methods and tools against
-// scopes, asks for proofs of bound tokens (RFC 9449), and puts the [Identity] into the context, where [PrincipalOf] finds it.
+// The server side is a resource server (MCP 2025-06-18 and later, Authorization). [Protect] wraps
+// an http.Handler in a Guard, which does the following:
 //
-// The client side is an http.RoundTripper. From an answer 401 it finds its way through the metadata of all revisions: that the challenge
-// names, that at the well-known places, that of OpenID Connect, and the endpoints that MCP 2025-03-26 took for granted. It gets its first
-// token by a [Grant]: [Code] with a user in a browser ([Loopback]), [ClientCredentials], [Enterprise], [Workload]. It is known to the
-// authorization server by a [Registration] made beforehand, by the address of a document, or by registering itself. It asks for more
-// when the server does, a bounded number of times, refreshes, binds tokens to a key where that is asked for, and keeps them in a [Store].
+//   - publishes where clients obtain tokens (RFC 9728);
+//   - verifies each token with a [Verifier] ([JWT], [Introspection]);
+//   - checks the scopes for methods and tools;
+//   - requires proofs for bound tokens (RFC 9449);
+//   - stores the [Identity] in the context, where [PrincipalOf] finds it.
 //
-// What a server names is not trusted because it names it. Issuers are compared byte by byte: of metadata, of answers, of stored tokens;
-// secrets and registrations never leave the issuer they belong to, tokens never the origin of the server; metadata is fetched by https from
-// public addresses only, unless the server itself is on this machine.
+// The client side is an http.RoundTripper. After a 401 response it discovers the authorization
+// server through the metadata of all protocol versions: the address in the challenge, the
+// well-known addresses, OpenID Connect Discovery, and the default endpoints of MCP 2025-03-26. It
+// obtains the first token with a [Grant]: [Code] with a user in a browser ([Loopback]),
+// [ClientCredentials], [Enterprise] or [Workload]. It identifies itself with a [Registration] made
+// in advance, with the address of a metadata document, or by dynamic registration. It requests more
+// scopes if the server requires them, a bounded number of times. It refreshes tokens, binds them to
+// a key if required, and stores them in a [Store].
 //
-// The package knows no carrier: it fits before and behind any HTTP handler or client, that of package mcphttp above all.
+// Data from a server is not trusted by itself. Issuers in metadata, responses and stored tokens are
+// compared byte by byte. Secrets and registrations are sent only to their issuer, tokens only to
+// the origin of the server. Metadata is fetched only over https from public addresses, unless the
+// server itself is on this machine.
+//
+// The package is independent of the transport: it works with any HTTP handler or client, in
+// particular with those of package mcphttp.
 package oauth

@@ -21,9 +21,10 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// A Key signs: DPoP proofs (RFC 9449), and assertions of clients (RFC 7523). It is safe for concurrent use.
+// A Key signs DPoP proofs (RFC 9449) and client assertions (RFC 7523). It is safe for concurrent
+// use.
 type Key struct {
-	// ID goes into the kid header of assertions. "" for none.
+	// ID is the kid header of assertions. If empty, the header is omitted.
 	ID string
 
 	private   crypto.Signer
@@ -32,7 +33,7 @@ type Key struct {
 	thumb     string
 }
 
-// NewKey makes a key for ES256, the algorithm that all who speak DPoP have.
+// NewKey generates a key for ES256, the algorithm that all DPoP implementations support.
 func NewKey() (*Key, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -41,8 +42,9 @@ func NewKey() (*Key, error) {
 	return KeyOf(private, "ES256")
 }
 
-// KeyOf wraps a private key: RSA, ECDSA or Ed25519. The algorithm is a name of RFC 7518 or RFC 8037; "" takes the one that the key is
-// for, RS256 for RSA. Keys in hardware are [crypto.Signer] too, but not taken yet.
+// KeyOf wraps a private RSA, ECDSA or Ed25519 key. algorithm is a name from RFC 7518 or RFC 8037;
+// if empty, it is the usual one for the key, RS256 for RSA. Hardware keys, which also implement
+// [crypto.Signer], are not supported yet.
 func KeyOf(private crypto.Signer, algorithm string) (*Key, error) {
 	k := &Key{private: private, algorithm: jose.SignatureAlgorithm(algorithm)}
 	k.public = jose.JSONWebKey{Key: private.Public()}
@@ -50,7 +52,7 @@ func KeyOf(private crypto.Signer, algorithm string) (*Key, error) {
 		k.algorithm = usual(private.Public())
 	}
 	if !fits(k.algorithm, private.Public()) {
-		return nil, fmt.Errorf("oauth: %q is no algorithm for a %T", safeText(algorithm, 20), private.Public())
+		return nil, fmt.Errorf("oauth: %q is not an algorithm for a %T", safeText(algorithm, 20), private.Public())
 	}
 	thumb, err := k.public.Thumbprint(crypto.SHA256)
 	if err != nil {
@@ -60,7 +62,7 @@ func KeyOf(private crypto.Signer, algorithm string) (*Key, error) {
 	return k, nil
 }
 
-// ParseKey reads a private key in PEM: PKCS #8, PKCS #1 or SEC 1.
+// ParseKey parses a private key in PEM format: PKCS #8, PKCS #1 or SEC 1.
 func ParseKey(text []byte, algorithm string) (*Key, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -78,26 +80,28 @@ func ParseKey(text []byte, algorithm string) (*Key, error) {
 	}
 	signer, ok := private.(crypto.Signer)
 	if err != nil || !ok {
-		return nil, errors.New("oauth: no private key in the PEM block") // the error may show parts of it
+		// The parse error may contain parts of the key.
+		return nil, errors.New("oauth: no private key in the PEM block")
 	}
 	return KeyOf(signer, algorithm)
 }
 
-// Algorithm returns what the key signs with, such as "ES256".
+// Algorithm returns the signature algorithm, such as "ES256".
 func (k *Key) Algorithm() string { return string(k.algorithm) }
 
-// Thumbprint returns the SHA-256 thumbprint of the public key (RFC 7638), which DPoP-bound tokens carry as cnf.jkt.
+// Thumbprint returns the SHA-256 thumbprint of the public key (RFC 7638), which DPoP-bound tokens
+// contain as cnf.jkt.
 func (k *Key) Thumbprint() string { return k.thumb }
 
-// Public returns the public key as a JWK (RFC 7517), for whoever verifies what the key signs.
+// Public returns the public key as a JWK (RFC 7517), for verifying signatures of the key.
 func (k *Key) Public() []byte {
 	public := k.public
 	public.KeyID, public.Algorithm, public.Use = k.ID, string(k.algorithm), "sig"
-	text, _ := public.MarshalJSON() // KeyOf has tried it
+	text, _ := public.MarshalJSON() // KeyOf has checked that it encodes
 	return text
 }
 
-// marshal returns the private key as PEM.
+// marshal returns the private key in PEM format.
 func (k *Key) marshal() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
 	if err != nil {
@@ -106,7 +110,7 @@ func (k *Key) marshal() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// sign returns a JWT with the claims, an object.
+// sign returns a JWT with the given claims, which must encode as an object.
 func (k *Key) sign(claims any, headers map[jose.HeaderKey]any, embed bool) (string, error) {
 	payload, err := json.Marshal(claims, json.Deterministic(true))
 	if err != nil {
@@ -124,7 +128,7 @@ func (k *Key) sign(claims any, headers map[jose.HeaderKey]any, embed bool) (stri
 	return signed.CompactSerialize()
 }
 
-// proofClaims are the payload of a proof (RFC 9449, section 4.2).
+// proofClaims is the payload of a proof (RFC 9449, section 4.2).
 type proofClaims struct {
 	ID       string `json:"jti"`
 	Method   string `json:"htm"`
@@ -134,7 +138,7 @@ type proofClaims struct {
 	Nonce    string `json:"nonce,omitempty"`
 }
 
-// proof makes the proof for one request, with the token that the request shows, if any. Each is used once.
+// proof returns the proof for one request and, if not empty, its token. A proof is used once.
 func (k *Key) proof(method, address, token, nonce string) (string, error) {
 	target, err := proofTarget(address)
 	if err != nil {
@@ -147,7 +151,7 @@ func (k *Key) proof(method, address, token, nonce string) (string, error) {
 	return k.sign(c, map[jose.HeaderKey]any{jose.HeaderType: "dpop+jwt"}, true)
 }
 
-// proofTarget is an address as proofs name it: no query, no fragment.
+// proofTarget returns the address as used in proofs, without query and fragment.
 func proofTarget(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -157,22 +161,23 @@ func proofTarget(address string) (string, error) {
 	return t.String(), nil
 }
 
-// digest is the base64url text of the SHA-256 of s: ath of a proof, S256 of a code verifier.
+// digest returns the base64url text of the SHA-256 of s: ath of a proof, S256 of a code verifier.
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// random returns a text of so many random bytes.
+// random returns the text of the given number of random bytes.
 func random(bytes int) string {
 	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // never fails, and ends the program if it would
+	_, _ = rand.Read(b) // never fails; it would crash the program instead
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// nonces remembers the last nonce of each origin (RFC 9449, section 8.2): what a server gave with one answer goes into the next proof.
+// nonces stores the last nonce of each origin (RFC 9449, section 8.2). A nonce from one response is
+// sent in the next proof.
 type nonces struct {
-	mu sync.Mutex // guards what is below
+	mu sync.Mutex // guards the fields below
 	by map[string]string
 }
 

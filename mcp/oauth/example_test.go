@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// A server that knows one token, and says so.
+// A server accepts one token and describes the errors.
 func Example() {
 	hello := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "Hello, ", oauth.IdentityOf(r.Context()).Subject, "!")
@@ -39,14 +39,14 @@ func Example() {
 		fmt.Println(w.Code, w.Body)
 	}
 	// Output:
-	// 401 a token is needed
+	// 401 a token is required
 	//
 	// 401 the token is not valid
 	//
 	// 200 Hello, Ada!
 }
 
-// A program that is registered at the authorization server goes through both as if there was nothing to it.
+// A program that is registered at the authorization server obtains a token without further code.
 func ExampleClient() {
 	mux := http.NewServeMux()
 	s := httptest.NewServer(mux)

@@ -7,11 +7,12 @@ import (
 	"net/url"
 )
 
-// ClientCredentials is the grant of programs that act for themselves (OAuth 2.1, section 4.2; the extension
-// io.modelcontextprotocol/oauth-client-credentials): with a secret or with a key. The registration is one of [Client] Registrations.
+// ClientCredentials is the grant for programs that act for themselves, with a secret or a key
+// (OAuth 2.1, section 4.2; the extension io.modelcontextprotocol/oauth-client-credentials). The
+// registration must be one of [Client] Registrations.
 type ClientCredentials struct{}
 
-// Token asks for a token in the client's own name.
+// Token requests a token in the client's own name.
 func (ClientCredentials) Token(ctx context.Context, ask *Ask) (*Token, error) {
 	const op = "token"
 	reg, err := ask.client.known(ctx, ask.Server)
@@ -24,23 +25,26 @@ func (ClientCredentials) Token(ctx context.Context, ask *Ask) (*Token, error) {
 	return ask.exchange(ctx, op, reg, ask.withScopes(ask.form(grantClient)))
 }
 
-// Enterprise is the grant where a company's identity provider decides who may use what (the extension
-// io.modelcontextprotocol/enterprise-managed-authorization): the user's ID token is exchanged at the provider for an assertion about one
-// authorization server (RFC 8693), and that for a token there (RFC 7523). No page is shown. The registration at the authorization server
-// is one of [Client] Registrations.
+// Enterprise is the grant for companies whose identity provider decides on access (the extension
+// io.modelcontextprotocol/enterprise-managed-authorization). The user's ID token is exchanged at
+// the provider for an assertion for one authorization server (RFC 8693), and the assertion for a
+// token there (RFC 7523). No page is shown. The registration at the authorization server must be
+// one of [Client] Registrations.
 type Enterprise struct {
 	// IDToken returns the user's ID token from the identity provider. Required.
 	IDToken func(ctx context.Context) (string, error)
 
-	// Provider is the issuer of that token; its metadata says where tokens are exchanged. TokenEndpoint, when set, says so instead.
+	// Provider is the issuer of the ID token; its metadata names the token endpoint. TokenEndpoint,
+	// if set, is used instead.
 	Provider      string
 	TokenEndpoint string
 
-	// Client is how this program is known at the provider. Required; Issuer and RedirectURIs mean nothing here.
+	// Client is the registration of this program at the provider. Required; Issuer and RedirectURIs
+	// are ignored.
 	Client Registration
 }
 
-// Token makes both exchanges.
+// Token runs both exchanges.
 func (g *Enterprise) Token(ctx context.Context, ask *Ask) (*Token, error) {
 	const op = "exchange"
 	reg, err := ask.client.known(ctx, ask.Server)
@@ -74,26 +78,27 @@ func (g *Enterprise) Token(ctx context.Context, ask *Ask) (*Token, error) {
 	case err != nil:
 		return nil, err
 	case got.IssuedType != typeIDJAG:
-		return nil, &Error{Op: op, Err: errors.New("the identity provider gave something else than an assertion for this server")}
+		return nil, &Error{Op: op, Err: errors.New("the identity provider did not return an assertion for this server")}
 	case !isCredential(got.Access):
-		return nil, &Error{Op: op, Err: errors.New("the identity provider gave an assertion that cannot be sent")}
+		return nil, &Error{Op: op, Err: errors.New("the identity provider returned an assertion that cannot be sent")}
 	}
 	bearer := ask.withScopes(ask.form(grantJWTBearer))
 	bearer.Set("assertion", got.Access)
 	return ask.exchange(ctx, "token", reg, bearer)
 }
 
-// Workload is the grant of programs that a platform vouches for, such as a pod with a service account: the platform's JWT is the
-// assertion (RFC 7523, section 2.1; workload identity federation, SEP-1933). A refusal is final: nothing else is tried.
+// Workload is the grant for programs that a platform vouches for, such as a pod with a service
+// account: the platform's JWT is the assertion (RFC 7523, section 2.1; workload identity
+// federation, SEP-1933). A refusal is final: nothing else is tried.
 type Workload struct {
 	// Assertion returns the platform's JWT for the authorization server. Required.
 	Assertion func(ctx context.Context) (string, error)
 
-	// ClientID is sent along when it is not "" and [Client] Registrations has none for the server.
+	// ClientID is sent if it is not empty and [Client] Registrations has no entry for the server.
 	ClientID string
 }
 
-// Token shows the platform's assertion.
+// Token exchanges the platform's assertion for a token.
 func (g *Workload) Token(ctx context.Context, ask *Ask) (*Token, error) {
 	const op = "token"
 	assertion, err := g.Assertion(ctx)

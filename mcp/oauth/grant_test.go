@@ -17,7 +17,7 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// claimsOf verifies a JWT by a public key and returns header and claims.
+// claimsOf verifies a JWT with a public key and returns its header and claims.
 func claimsOf(t *testing.T, token string, public []byte) (jose.Header, map[string]any) {
 	t.Helper()
 	var key jose.JSONWebKey
@@ -39,7 +39,7 @@ func claimsOf(t *testing.T, token string, public []byte) (jose.Header, map[strin
 	return sig.Signatures[0].Protected, claims
 }
 
-// TestPrivateKey: what stands in a client's assertion.
+// TestPrivateKey checks the content of a client's assertion.
 func TestPrivateKey(t *testing.T) {
 	key, err := oauth.NewKey()
 	if err != nil {
@@ -72,7 +72,8 @@ func TestPrivateKey(t *testing.T) {
 	}
 }
 
-// TestClientCredentialsNeedOne: a program without secret or key is told so, and nothing is asked.
+// TestClientCredentialsNeedOne checks that a program without secret or key gets an error and sends
+// no request.
 func TestClientCredentialsNeedOne(t *testing.T) {
 	for name, list := range map[string][]oauth.Registration{"none": nil, "no secret": {{ClientID: "c"}}} {
 		w := newWorld(t)
@@ -84,7 +85,7 @@ func TestClientCredentialsNeedOne(t *testing.T) {
 	}
 }
 
-// TestEnterprise: both exchanges, and what the provider may answer.
+// TestEnterprise checks both exchanges and the responses of the provider.
 func TestEnterprise(t *testing.T) {
 	var forms []url.Values
 	reply := map[string]any{"access_token": "the.jag.x", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag", "token_type": "N_A"}
@@ -148,7 +149,7 @@ func TestEnterprise(t *testing.T) {
 	}
 }
 
-// TestWorkload: the platform's word alone, or with a client ID.
+// TestWorkload checks the platform's assertion, without and with a client ID.
 func TestWorkload(t *testing.T) {
 	for id, want := range map[string][]string{"": nil, "pod": {"pod"}} {
 		w := newWorld(t)
@@ -168,7 +169,8 @@ func TestWorkload(t *testing.T) {
 	}
 }
 
-// TestBoundKept: a bound token is stored with its key, and a second program proves it with the same; so is its refresh.
+// TestBoundKept checks that a bound token is stored with its key, and that a second program uses
+// the same key for proofs, also after a refresh.
 func TestBoundKept(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	m := w.server("")
@@ -213,7 +215,8 @@ func TestBoundKept(t *testing.T) {
 	}
 }
 
-// TestTwoPrograms: one of a user's programs has refreshed and the refresh token is spent; the other takes what the first has stored.
+// TestTwoPrograms checks that if one of a user's programs has used the refresh token, the other
+// uses the token stored by the first.
 func TestTwoPrograms(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	var spent []string
@@ -233,7 +236,8 @@ func TestTwoPrograms(t *testing.T) {
 	store := new(oauth.Memory)
 	one, two := w.client(t, u), w.client(t, u)
 	one.Store, two.Store = store, store
-	for i, c := range []*oauth.Client{one, two} { // the first logs in; the second finds that, and refreshes
+	// The first logs in; the second loads the token and refreshes it.
+	for i, c := range []*oauth.Client{one, two} {
 		if status, _, err := post(t, c, "{}"); status != 200 {
 			t.Fatal(i, status, err)
 		}
@@ -246,7 +250,7 @@ func TestTwoPrograms(t *testing.T) {
 	}
 }
 
-// TestStoreFails: what cannot be stored is reported, and the request goes on.
+// TestStoreFails checks that a failure of the store is reported and does not fail the request.
 func TestStoreFails(t *testing.T) {
 	w, u := newWorld(t), new(user)
 	client := w.client(t, u)
@@ -261,7 +265,7 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// broken is a store that does not work.
+// broken is a store that always fails.
 type broken struct{}
 
 var errLocked = errors.New("the keychain is locked")
@@ -269,7 +273,7 @@ var errLocked = errors.New("the keychain is locked")
 func (broken) Load(context.Context, string) ([]byte, error) { return nil, errLocked }
 func (broken) Save(context.Context, string, []byte) error   { return errLocked }
 
-// TestUnusable: a client that cannot work says so at once.
+// TestUnusable checks that a misconfigured client fails at once.
 func TestUnusable(t *testing.T) {
 	for _, resource := range []string{"", "mcp", "stdio:", "ftp://h/mcp"} {
 		c := &oauth.Client{Resource: resource, Timeout: time.Second}

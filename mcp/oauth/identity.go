@@ -7,20 +7,25 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/da1ed7bb/parley/internal/x/principal"
 )
 
-// An Identity is whose token came with a request, and what it is good for.
+// An Identity describes the token of a request: its owner and what it grants.
 type Identity struct {
 	Issuer   string
-	Subject  string         // the user, or the program itself
-	ClientID string         // the program; "" when the token does not say
-	Scopes   []string       // what was granted
-	Expires  time.Time      // zero: not known
-	Key      string         // thumbprint of the key that it is bound to (RFC 9449, section 6); "" for a bearer token
-	Claims   jsontext.Value // all that the token, or the answer about it, says
+	Subject  string    // the user, or the program itself
+	ClientID string    // the program; "" if the token does not contain it
+	Scopes   []string  // the granted scopes
+	Expires  time.Time // zero if unknown
+	// Key is the thumbprint of the key it is bound to (RFC 9449, section 6). It is empty for a
+	// bearer token.
+	Key    string
+	Claims jsontext.Value // all claims of the token or of the introspection response
 }
 
-// Principal returns a text that differs for different callers: issuer, subject and client, each with its length.
+// Principal returns a text that is unique to the caller: issuer, subject and client, each with its
+// length.
 func (i *Identity) Principal() string {
 	if i == nil {
 		return ""
@@ -36,28 +41,29 @@ func (i *Identity) Principal() string {
 
 type identityKey struct{}
 
-// IdentityOf returns whose request ctx belongs to; nil outside of a [Guard].
+// IdentityOf returns the identity of the request that ctx belongs to, or nil outside of a [Guard].
 func IdentityOf(ctx context.Context) *Identity {
 	i, _ := ctx.Value(identityKey{}).(*Identity)
 	return i
 }
 
-// PrincipalOf returns the [Identity.Principal] of ctx, "" outside of a [Guard]. It fits into mcp.ServerOptions Principal, and where HTTP
-// sessions are bound to who opened them.
+// PrincipalOf returns the [Identity.Principal] of ctx, or "" outside of a [Guard]. Use it for
+// mcp.ServerOptions Principal and wherever HTTP sessions are bound to their creator.
 func PrincipalOf(ctx context.Context) string { return IdentityOf(ctx).Principal() }
 
-// WithIdentity returns a context that belongs to i: for tests of handlers, and for other ways to find out who asks.
+// WithIdentity returns a context with the identity i, for tests of handlers and for other means of
+// authentication.
 func WithIdentity(ctx context.Context, i *Identity) context.Context {
-	return context.WithValue(ctx, identityKey{}, i)
+	return context.WithValue(principal.With(ctx, i.Principal()), identityKey{}, i)
 }
 
-// A Verifier finds out whose a token is. It is safe for concurrent use. Errors that are [ErrToken] mean that the token is no good; all
-// others, that nobody can say at the moment.
+// A Verifier verifies tokens. It is safe for concurrent use. An [ErrToken] error means that the
+// token is invalid; any other error means that it cannot be verified at the moment.
 type Verifier interface {
 	Verify(ctx context.Context, token string) (*Identity, error)
 }
 
-// VerifierFunc is a function as a [Verifier].
+// VerifierFunc is a function that implements [Verifier].
 type VerifierFunc func(ctx context.Context, token string) (*Identity, error)
 
 // Verify calls f.
@@ -65,10 +71,12 @@ func (f VerifierFunc) Verify(ctx context.Context, token string) (*Identity, erro
 	return f(ctx, token)
 }
 
-// ErrToken is a token that is not taken: malformed, of somebody else, for somebody else, too old, withdrawn.
+// ErrToken reports an invalid token: malformed, from another issuer, for another audience, expired
+// or revoked.
 var ErrToken = errors.New("oauth: the token is not valid")
 
-// Either takes a token that one of several verifiers takes: for a server with several authorization servers. They are asked in order.
+// Either accepts a token that one of several verifiers accepts, for a server with several
+// authorization servers. The verifiers are tried in order.
 func Either(verifiers ...Verifier) Verifier {
 	return VerifierFunc(func(ctx context.Context, token string) (*Identity, error) {
 		failed := ErrToken

@@ -13,30 +13,32 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/outbound"
 )
 
-// Introspection verifies tokens that say nothing by themselves: the authorization server is asked about each (RFC 7662). Fields are
-// set before the first use.
+// Introspection verifies opaque tokens by querying the authorization server (RFC 7662). Set the
+// fields before the first use.
 type Introspection struct {
-	// Endpoint is where to ask. Required.
+	// Endpoint is the introspection endpoint. Required.
 	Endpoint string
 
-	// Issuer is the authorization server, as in principals. Required.
+	// Issuer is the authorization server, as used in principals. Required.
 	Issuer string
 
-	// Audience is who tokens must be for. Required: the resource identifier of the MCP server.
+	// Audience is the required audience of tokens: the resource identifier of the MCP server.
+	// Required.
 	Audience string
 
-	// Client is how this server is known there: a secret, or a key.
+	// Client is this server's registration there: a secret or a key.
 	Client Registration
 
-	// Keep is how long an answer "active" is believed without asking again, at most until the token ends. Zero asks each time, so that a
-	// token that was withdrawn is refused at once. At most 10,000 are kept.
+	// Keep is how long an "active" response is cached, at most until the token expires. Zero
+	// disables the cache, so that a revoked token is rejected at once. At most 10,000 responses are
+	// cached.
 	Keep time.Duration
 
 	once     sync.Once
 	startErr error
 	web      *http.Client
 
-	mu    sync.Mutex // guards what is below
+	mu    sync.Mutex // guards the fields below
 	known map[string]kenned
 }
 
@@ -47,7 +49,7 @@ type kenned struct {
 
 const maxKenned = 10_000
 
-// Verify asks the authorization server.
+// Verify queries the authorization server.
 func (v *Introspection) Verify(ctx context.Context, token string) (*Identity, error) {
 	v.once.Do(func() {
 		u, err := parseAddress(v.Endpoint)
@@ -84,7 +86,7 @@ func (v *Introspection) Verify(ctx context.Context, token string) (*Identity, er
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.known == nil || len(v.known) >= maxKenned {
-		v.known = make(map[string]kenned) // asking again is all that it costs
+		v.known = make(map[string]kenned) // dropping the cache costs only new queries
 	}
 	v.known[hash] = kenned{i, until}
 	return i, nil

@@ -15,23 +15,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// JWT verifies access tokens that are signed JWTs (RFC 9068), by the keys that their issuer publishes. Issuer and Audience are set
-// before the first use.
+// JWT verifies access tokens that are signed JWTs (RFC 9068) with the keys that their issuer
+// publishes. Set the fields before the first use.
 type JWT struct {
 	// Issuer is the authorization server, exactly as it names itself. Required.
 	Issuer string
 
-	// Audience is who tokens must be for. Required: the resource identifier of the MCP server (RFC 8707), see [Canonical].
+	// Audience is the required audience of tokens: the resource identifier of the MCP server (RFC
+	// 8707), see [Canonical]. Required.
 	Audience string
 
-	// KeysURL is where the issuer publishes its keys. "": its metadata says so.
+	// KeysURL is where the issuer publishes its keys. If empty, it is taken from the issuer's
+	// metadata.
 	KeysURL string
 
-	// Algorithms are what tokens may be signed with; the token itself is not asked. Nil: ES256, EdDSA, RS256, PS256. Those with a shared
-	// secret, and "none", are never taken.
+	// Algorithms lists the accepted signature algorithms, whatever the token claims. If nil: ES256,
+	// EdDSA, RS256, PS256. Algorithms with a shared secret, and "none", are never accepted.
 	Algorithms []string
 
-	// AllowHosts are names that may be fetched from although they are not public, or by http. That of Issuer is one, and of KeysURL.
+	// AllowHosts lists host names that may be fetched from although they are not public, or over
+	// http. The hosts of Issuer and KeysURL are always allowed.
 	AllowHosts []string
 
 	once     sync.Once
@@ -41,11 +44,12 @@ type JWT struct {
 }
 
 const (
-	maxJWT = 8 << 10          // bytes of a token, before anything is decoded
-	skew   = 30 * time.Second // how far clocks may be apart
+	maxJWT = 8 << 10          // bytes of a token, checked before decoding
+	skew   = 30 * time.Second // the tolerated clock difference
 )
 
-// claims are those of an access token that are looked at (RFC 9068, section 2.2; scp is what some servers call scope).
+// claims holds the claims of an access token that are checked (RFC 9068, section 2.2; some servers
+// use scp for scope).
 type claims struct {
 	Issuer    string         `json:"iss"`
 	Subject   string         `json:"sub"`
@@ -61,10 +65,10 @@ type claims struct {
 	} `json:"cnf"`
 }
 
-// oneOrMore is a string, or an array of strings.
+// oneOrMore is a string or an array of strings.
 type oneOrMore []string
 
-// UnmarshalJSONFrom reads either form.
+// UnmarshalJSONFrom accepts both forms.
 func (o *oneOrMore) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	switch d.PeekKind() {
 	case '"':
@@ -84,7 +88,7 @@ func (o *oneOrMore) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 			*o = append(*o, t.String())
 		}
 		if d.PeekKind() != ']' {
-			return errors.New("a list of something else than strings")
+			return errors.New("a list whose elements are not strings")
 		}
 		_, err := d.ReadToken()
 		return err
@@ -104,7 +108,7 @@ func (v *JWT) start() error {
 		}
 		for _, a := range algorithms {
 			if !asymmetric(a) {
-				v.startErr = fmt.Errorf("oauth: JWT.Algorithms: %q is none with a public key", a)
+				v.startErr = fmt.Errorf("oauth: JWT.Algorithms: %q does not use a public key", a)
 				return
 			}
 		}
@@ -112,7 +116,7 @@ func (v *JWT) start() error {
 		v.verifier = oidc.NewVerifier(v.Issuer, v.keys, &oidc.Config{
 			ClientID:             v.Audience,
 			SupportedSigningAlgs: algorithms,
-			SkipExpiryCheck:      true, // below, with less tolerance
+			SkipExpiryCheck:      true, // checked below, with less tolerance
 		})
 	})
 	return v.startErr
@@ -135,7 +139,8 @@ func (v *JWT) Verify(ctx context.Context, token string) (*Identity, error) {
 	}
 	checked, err := v.verifier.Verify(ctx, token)
 	if err != nil {
-		return nil, fmt.Errorf("%w: signature, issuer or audience", ErrToken) // err quotes the token
+		// The error would quote the token.
+		return nil, fmt.Errorf("%w: signature, issuer or audience", ErrToken)
 	}
 	var text rawClaims
 	if err := checked.Claims(&text); err != nil {
@@ -144,17 +149,17 @@ func (v *JWT) Verify(ctx context.Context, token string) (*Identity, error) {
 	return identify(jsontext.Value(text), v.Issuer, v.Audience, true)
 }
 
-// rawClaims takes the payload as it is.
+// rawClaims is the payload unchanged.
 type rawClaims []byte
 
-// UnmarshalJSON keeps text.
+// UnmarshalJSON stores text.
 func (r *rawClaims) UnmarshalJSON(text []byte) error {
 	*r = append((*r)[:0], text...)
 	return nil
 }
 
-// checkHeader refuses JWTs that were made for something else: assertions, logout tokens, proofs (RFC 8725, section 3.11). It returns
-// the ID of the key.
+// checkHeader rejects JWTs made for another purpose: assertions, logout tokens, proofs (RFC 8725,
+// section 3.11). It returns the ID of the key.
 func checkHeader(token string) (kid string, err error) {
 	sig, err := jose.ParseSignedCompact(token, everyAlgorithm)
 	if err != nil || len(sig.Signatures) != 1 {
@@ -167,16 +172,17 @@ func checkHeader(token string) (kid string, err error) {
 		return "", fmt.Errorf("%w: a JWT of another type", ErrToken)
 	}
 	if header.KeyID == "" {
-		return "", fmt.Errorf("%w: it does not name its key", ErrToken)
+		return "", fmt.Errorf("%w: without a key ID", ErrToken)
 	}
 	return header.KeyID, nil
 }
 
-// everyAlgorithm are those that a header may name; which of them are taken is decided behind it.
+// everyAlgorithm lists the algorithms that a header may name; the accepted ones are checked later.
 var everyAlgorithm = []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.RS256, jose.RS384, jose.RS512,
 	jose.PS256, jose.PS384, jose.PS512, jose.EdDSA}
 
-// identify reads claims whose origin is certain. strict: they must name issuer and time.
+// identify converts verified claims to an identity. If strict, the claims must contain issuer and
+// time.
 func identify(text jsontext.Value, issuer, audience string, strict bool) (*Identity, error) {
 	var c claims
 	if err := decode(text, &c); err != nil {
@@ -189,9 +195,9 @@ func identify(text jsontext.Value, issuer, audience string, strict bool) (*Ident
 	case c.Issuer != issuer && (strict || c.Issuer != ""):
 		return nil, fmt.Errorf("%w: of another issuer", ErrToken)
 	case !slices.Contains(c.Audience, audience):
-		return nil, fmt.Errorf("%w: for somebody else", ErrToken)
+		return nil, fmt.Errorf("%w: for another audience", ErrToken)
 	case !expiresOK && (strict || c.Expires != nil):
-		return nil, fmt.Errorf("%w: without an end", ErrToken)
+		return nil, fmt.Errorf("%w: without an expiry", ErrToken)
 	case expiresOK && !now.Before(expires.Add(skew)):
 		return nil, fmt.Errorf("%w: expired", ErrToken)
 	case c.NotBefore != nil && (!notBeforeOK || now.Add(skew).Before(notBefore)):
@@ -202,7 +208,7 @@ func identify(text jsontext.Value, issuer, audience string, strict bool) (*Ident
 		i.ClientID = c.Party
 	}
 	if i.Subject == "" && i.ClientID == "" {
-		return nil, fmt.Errorf("%w: of nobody", ErrToken)
+		return nil, fmt.Errorf("%w: without a subject", ErrToken)
 	}
 	i.Scopes = Scopes(c.Scope)
 	for _, list := range c.ScopeList {
@@ -211,7 +217,7 @@ func identify(text jsontext.Value, issuer, audience string, strict bool) (*Ident
 	return i, nil
 }
 
-// numericDate reads seconds since 1970, fractions and all (RFC 7519, section 2).
+// numericDate parses seconds since 1970, which may have a fraction (RFC 7519, section 2).
 func numericDate(text jsontext.Value) (time.Time, bool) {
 	seconds, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || seconds < 0 || seconds > 1e11 {

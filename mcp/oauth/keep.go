@@ -8,10 +8,12 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// What is in the store: a token by resource and issuer, with the key that it is bound to; the last issuer by resource; a registration by
-// issuer.
+// The store contains three kinds of entries: a token by resource and issuer, with the key it is
+// bound to; the last issuer by resource; and a registration by issuer.
 
 // kept is a stored session.
 type kept struct {
@@ -25,7 +27,7 @@ func (c *Client) tokenKey(issuer string) string {
 }
 func registrationKey(issuer string) string { return "client " + issuer }
 
-// loadJSON reads one entry; ok is false when there is none that can be used.
+// loadJSON reads one entry; ok is false if there is no usable entry.
 func (c *Client) loadJSON(ctx context.Context, key string, v any) (ok bool) {
 	if c.Store == nil {
 		return false
@@ -35,7 +37,7 @@ func (c *Client) loadJSON(ctx context.Context, key string, v any) (ok bool) {
 		err = decode(text, v)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.report("store", err)
+		c.report(jsonrpc.ReportStore, err)
 	}
 	return err == nil
 }
@@ -51,7 +53,7 @@ func (c *Client) saveJSON(ctx context.Context, key string, v any) error {
 	return c.Store.Save(ctx, key, text)
 }
 
-// load returns the stored token for the resource, from the issuer that was last used; nil for none.
+// load returns the stored token for the resource from the issuer that was last used, or nil.
 func (c *Client) load(ctx context.Context) *session {
 	var issuer string
 	var k kept
@@ -65,16 +67,16 @@ func (c *Client) load(ctx context.Context) *session {
 	if k.Token.Type == SchemeDPoP {
 		key, err := ParseKey([]byte(k.Key), "")
 		if err != nil {
-			c.report("store", err)
+			c.report(jsonrpc.ReportStore, err)
 			return nil
 		}
 		s.key = key
 	}
-	s.works.Store(true) // it was of use once
+	s.works.Store(true) // it was accepted before
 	return s
 }
 
-// saveSession keeps a token, or takes the last one away.
+// saveSession stores a token, or deletes the last one if s is nil.
 func (c *Client) saveSession(ctx context.Context, s *session) error {
 	if c.Store == nil {
 		return nil
@@ -100,7 +102,7 @@ func (c *Client) saveSession(ctx context.Context, s *session) error {
 	return c.saveJSON(ctx, c.lastKey(), s.token.Issuer)
 }
 
-// known returns the registration at a server that was made before: configured, or kept.
+// known returns an existing registration at a server, configured or stored, or nil.
 func (c *Client) known(ctx context.Context, server *ServerMetadata) (*Registration, error) {
 	if r := c.configured(server.Issuer); r != nil {
 		return r, nil
@@ -113,17 +115,27 @@ func (c *Client) known(ctx context.Context, server *ServerMetadata) (*Registrati
 		if !c.loadJSON(ctx, registrationKey(server.Issuer), r) || r.Issuer != server.Issuer || r.ClientID == "" {
 			return nil, &Error{Op: "register", Err: fmt.Errorf("%w: %s", ErrClient, safeText(server.Issuer, 200))}
 		}
-		c.mu.Lock()
-		c.regs[server.Issuer] = r
-		c.mu.Unlock()
+		c.rememberRegistration(server.Issuer, r)
 	}
 	if !r.Expires.IsZero() && !c.now().Before(r.Expires) {
-		return nil, &Error{Op: "register", Err: fmt.Errorf("%w: the secret at %s has ended", ErrClient, safeText(server.Issuer, 200))}
+		return nil, &Error{Op: "register", Err: fmt.Errorf("%w: the secret at %s has expired", ErrClient, safeText(server.Issuer, 200))}
 	}
 	return r, nil
 }
 
-// configured returns the registration that was made beforehand for an issuer. One that names none belongs to the first that asks.
+// rememberRegistration stores a dynamic registration in memory. A server may name another issuer
+// each time.
+func (c *Client) rememberRegistration(issuer string, r *Registration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.regs) >= maxNonces {
+		clear(c.regs)
+	}
+	c.regs[issuer] = r
+}
+
+// configured returns the configured registration for an issuer. A registration without issuer is
+// bound to the first issuer that requires one.
 func (c *Client) configured(issuer string) *Registration {
 	for i := range c.Registrations {
 		if c.Registrations[i].Issuer == issuer {
@@ -147,7 +159,7 @@ func (c *Client) configured(issuer string) *Registration {
 	return nil
 }
 
-// redirects are the addresses that users may come back to, as far as they were settled before.
+// redirects returns the redirect addresses that were registered before.
 func (c *Client) redirects(ctx context.Context, server *ServerMetadata) []string {
 	if r, err := c.known(ctx, server); err == nil {
 		return r.RedirectURIs
@@ -155,12 +167,13 @@ func (c *Client) redirects(ctx context.Context, server *ServerMetadata) []string
 	return c.About.RedirectURIs
 }
 
-// register returns how the client is known at a server, in the order of MCP 2025-11-25, Client Registration Approaches: made before, by the
-// address of a document, dynamically. A dynamic one that lacks the redirect address is made anew.
+// register returns the client's registration at a server, in the order of MCP 2025-11-25, Client
+// Registration Approaches: existing, by the address of a document, dynamic. A dynamic registration
+// that lacks the redirect address is renewed.
 func (c *Client) register(ctx context.Context, server *ServerMetadata, redirect string, scopes []string) (*Registration, error) {
 	if r := c.configured(server.Issuer); r != nil {
 		if len(r.RedirectURIs) > 0 && !slices.Contains(r.RedirectURIs, redirect) {
-			return nil, &Error{Op: "register", Err: fmt.Errorf("%w: it does not have the address that the user comes back to", ErrClient)}
+			return nil, &Error{Op: "register", Err: fmt.Errorf("%w: it does not have the redirect address", ErrClient)}
 		}
 		return r, nil
 	}
@@ -177,19 +190,17 @@ func (c *Client) register(ctx context.Context, server *ServerMetadata, redirect 
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	c.regs[server.Issuer] = r
-	c.mu.Unlock()
-	c.report("store", c.saveJSON(ctx, registrationKey(server.Issuer), r))
+	c.rememberRegistration(server.Issuer, r)
+	c.report(jsonrpc.ReportStore, c.saveJSON(ctx, registrationKey(server.Issuer), r))
 	return r, nil
 }
 
-// unregister drops the dynamic registration at an issuer.
+// unregister deletes the dynamic registration at an issuer.
 func (c *Client) unregister(ctx context.Context, issuer string) {
 	c.mu.Lock()
 	delete(c.regs, issuer)
 	c.mu.Unlock()
 	if c.Store != nil {
-		c.report("store", c.Store.Save(ctx, registrationKey(issuer), nil))
+		c.report(jsonrpc.ReportStore, c.Store.Save(ctx, registrationKey(issuer), nil))
 	}
 }

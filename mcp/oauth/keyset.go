@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	keysGood  = 15 * time.Minute // how long fetched keys are used without asking
+	keysGood  = 15 * time.Minute // how long fetched keys are used without a new fetch
 	keysPause = time.Minute      // between two fetches, whatever tokens claim
-	keysStale = 24 * time.Hour   // how long old keys last while the issuer cannot be reached
-	keysTime  = 5 * time.Second  // for one fetch
+	keysStale = 24 * time.Hour   // how long old keys are used while the issuer cannot be reached
+	keysTime  = 5 * time.Second  // of one fetch
 	maxKeys   = 100
 )
 
 // A keySet holds the public keys of one issuer. It is an oidc.KeySet.
 type keySet struct {
 	issuer string
-	url    string // "": from the issuer's metadata
+	url    string // if empty, from the issuer's metadata
 	policy *outbound.Policy
 	web    *http.Client
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	keys    map[string]jose.JSONWebKey
-	fetched time.Time     // last success
+	fetched time.Time     // last successful fetch
 	tried   time.Time     // last attempt
-	failed  error         // of that attempt
-	flight  chan struct{} // closed when the fetch under way is over; nil when there is none
+	failed  error         // the error of that attempt
+	flight  chan struct{} // closed when the running fetch is done; nil if no fetch is running
 }
 
 func newKeySet(issuer, address string, hosts []string) (*keySet, error) {
@@ -58,10 +58,11 @@ func newKeySet(issuer, address string, hosts []string) (*keySet, error) {
 	return &keySet{issuer: issuer, url: address, policy: policy, web: web}, nil
 }
 
-// ErrKeys is that an issuer's keys cannot be had at the moment. It is not the token's fault.
-var ErrKeys = errors.New("oauth: the issuer's keys cannot be fetched")
+// ErrKeys reports that an issuer's keys cannot be fetched at the moment. The token may be valid.
+var ErrKeys = errors.New("oauth: cannot fetch the issuer's keys")
 
-// VerifySignature checks the signature of a compact JWS with the key that it names, and returns its payload.
+// VerifySignature verifies the signature of a compact JWS with the key that it names, and returns
+// its payload.
 func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	sig, err := jose.ParseSignedCompact(token, everyAlgorithm)
 	if err != nil || len(sig.Signatures) != 1 {
@@ -74,12 +75,12 @@ func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 	}
 	algorithm := jose.SignatureAlgorithm(header.Algorithm)
 	if !fits(algorithm, key.Key) || key.Algorithm != "" && key.Algorithm != header.Algorithm {
-		return nil, errors.New("an algorithm that is not the key's")
+		return nil, errors.New("the algorithm does not match the key")
 	}
-	return sig.Verify(key.Key) // refuses critical headers that it does not know
+	return sig.Verify(key.Key) // rejects unknown critical headers
 }
 
-// key returns the key with an ID, fetching when that may help.
+// key returns the key with the given ID and fetches keys if that may help.
 func (k *keySet) key(ctx context.Context, id string) (jose.JSONWebKey, error) {
 	for again := true; ; again = false {
 		now := time.Now()
@@ -106,7 +107,8 @@ func (k *keySet) key(ctx context.Context, id string) (jose.JSONWebKey, error) {
 			flight = make(chan struct{})
 			k.flight, k.tried = flight, now
 			k.mu.Unlock()
-			k.fetch(context.WithoutCancel(ctx), flight) // others wait for it: bounded by itself
+			// Others wait for it, so it has its own timeout.
+			k.fetch(context.WithoutCancel(ctx), flight)
 			continue
 		}
 		k.mu.Unlock()
@@ -118,7 +120,7 @@ func (k *keySet) key(ctx context.Context, id string) (jose.JSONWebKey, error) {
 	}
 }
 
-// lost is why there are no keys.
+// lost returns the error for missing keys.
 func (k *keySet) lost() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,7 +130,7 @@ func (k *keySet) lost() error {
 	return fmt.Errorf("%w: %w", ErrKeys, k.failed)
 }
 
-// fetch reads the keys. What fails leaves the old ones.
+// fetch fetches the keys. On failure the old ones remain.
 func (k *keySet) fetch(ctx context.Context, flight chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, keysTime)
 	defer cancel()
@@ -163,8 +165,8 @@ func (k *keySet) read(ctx context.Context) (map[string]jose.JSONWebKey, error) {
 	return readKeys(set.Keys)
 }
 
-// readKeys takes those keys of a set that can verify: public, with an ID, not meant for encryption. Others are left out, for a set may
-// hold kinds that we do not know (RFC 7517, section 5).
+// readKeys returns the keys of a set that can verify: public, with an ID, and not for encryption.
+// Other keys are ignored, because a set may contain unknown kinds (RFC 7517, section 5).
 func readKeys(list []jsontext.Value) (map[string]jose.JSONWebKey, error) {
 	if len(list) > maxKeys {
 		return nil, fmt.Errorf("more than %d keys", maxKeys)

@@ -12,36 +12,42 @@ import (
 	"strings"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/internal/x/outbound"
 )
 
-// Loopback takes users back from a browser on this machine (RFC 8252, section 7.3): a server on 127.0.0.1 that answers one path, to requests with
-// the state it waits for, and is gone afterwards. The zero value opens the system's browser.
+// Loopback receives the redirect from a browser on this machine (RFC 8252, section 7.3). It runs a
+// server on 127.0.0.1 that responds on one path to the request with the expected state, and then
+// stops. The zero value opens the system's browser.
 type Loopback struct {
-	// Open shows an address to the user. It gets https addresses, and http ones of this machine, written by us. Nil is [OpenBrowser].
+	// Open shows an address to the user. The address is an https address, or an http address of
+	// this machine, and has been normalized. If nil, [OpenBrowser] is used.
 	Open func(ctx context.Context, address string) error
 
-	// Path of the redirect address. "" is "/callback".
+	// Path is the path of the redirect address. If empty, it is "/callback".
 	Path string
 
-	// Page is what the user reads at the end. "" is one sentence.
+	// Page is the page that the user sees at the end. If empty, it is one sentence.
 	Page string
 
-	// Notice gets the address too, so that a program can print it: the browser may be on another screen. Nil does nothing.
+	// Notice is also called with the address, so that a program can print it: the browser may be on
+	// another screen. If nil, it is not called.
 	Notice func(address string)
 
-	// Stray, if not nil, is called for each request to the redirect address that is not the one that is waited for, since its state is another
-	// one: somebody else's answer, or an old tab. It may be called from many goroutines.
+	// Stray, if not nil, is called for each request to the redirect address with an unexpected
+	// state, such as a response for another program or from an old tab. It may be called
+	// concurrently.
 	Stray func(r *http.Request)
 }
 
 const (
-	backTime = 5 * time.Second // for the request that brings the user back
-	donePage = "You can close this window and go back to the program."
-	failPage = "This did not work. The program says why."
+	backTime = 5 * time.Second // for the redirect request
+	donePage = "You can close this window and return to the program."
+	failPage = "The login failed. The program shows the reason."
 )
 
-// Begin listens on 127.0.0.1, on the port of one of wanted if that is free, else on any. It fits into [Code].
+// Begin listens on 127.0.0.1, on the port of one of wanted if it is free, otherwise on any port. It
+// can be used as [Code] Begin.
 func (l *Loopback) Begin(ctx context.Context, wanted []string) (*Visit, error) {
 	path := l.Path
 	if path == "" {
@@ -52,7 +58,7 @@ func (l *Loopback) Begin(ctx context.Context, wanted []string) (*Visit, error) {
 		return nil, err
 	}
 	back := make(chan url.Values, 1)
-	expect := make(chan string, 1) // the state, once it is known
+	expect := make(chan string, 1) // the state, when known
 	server := &http.Server{
 		ReadHeaderTimeout: backTime,
 		ReadTimeout:       backTime,
@@ -63,14 +69,14 @@ func (l *Loopback) Begin(ctx context.Context, wanted []string) (*Visit, error) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener) // ends by Close
+		_ = server.Serve(listener) // ends with Close
 	}()
 	return &Visit{
 		Redirect: redirect,
 		Close: func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			_ = server.Shutdown(ctx) // the page goes out first, if it can
+			_ = server.Shutdown(ctx) // lets the page be sent first
 			_ = server.Close()
 			<-served
 		},
@@ -82,20 +88,20 @@ func (l *Loopback) Begin(ctx context.Context, wanted []string) (*Visit, error) {
 			case query := <-back:
 				return query, nil
 			case <-ctx.Done():
-				return nil, fmt.Errorf("nobody came back from the browser: %w", context.Cause(ctx))
+				return nil, fmt.Errorf("the browser did not return: %w", context.Cause(ctx))
 			}
 		},
 	}, nil
 }
 
-// show opens the browser at an address that we have looked at and written again.
+// show opens the browser at an address after checking and normalizing it.
 func (l *Loopback) show(ctx context.Context, address string, expect chan<- string) error {
 	u, err := parseAddress(address)
 	if err != nil {
 		return err
 	}
 	if u.Scheme != "https" && !outbound.IsLoopback(u.Hostname()) || u.User != nil {
-		return errors.New("no browser is opened for an address that is not https")
+		return errors.New("the browser is not opened for an address that is not https")
 	}
 	expect <- u.Query().Get("state")
 	address = u.String()
@@ -112,7 +118,7 @@ func (l *Loopback) show(ctx context.Context, address string, expect chan<- strin
 	return nil
 }
 
-// bind listens for the user's return.
+// bind listens for the redirect.
 func bind(ctx context.Context, path string, wanted []string) (net.Listener, string, error) {
 	var config net.ListenConfig
 	for _, redirect := range wanted {
@@ -131,12 +137,14 @@ func bind(ctx context.Context, path string, wanted []string) (net.Listener, stri
 	return listener, "http://" + listener.Addr().String() + path, nil
 }
 
-// receiver answers the one request that is waited for. All others are told nothing: any page can send a browser here.
+// receiver responds to the one expected request. All other requests get no information: any page
+// can send a browser here.
 func (l *Loopback) receiver(path, address string, expect <-chan string, back chan<- url.Values) http.Handler {
 	_, port, _ := net.SplitHostPort(address)
 	hosts := []string{address, "localhost:" + port}
-	state := make(chan string, 1) // holds what came out of expect
+	state := make(chan string, 1) // holds the value received from expect
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guard.EndAfterChunked(w, r)
 		h := w.Header()
 		h.Set("Content-Type", "text/plain; charset=utf-8")
 		h.Set("Cache-Control", "no-store")
@@ -156,12 +164,12 @@ func (l *Loopback) receiver(path, address string, expect <-chan string, back cha
 		}
 		if want == "" || err != nil || query.Get("state") != want {
 			if want != "" {
-				state <- want // whoever that was, we still wait
+				state <- want // not the expected request; continue waiting
 			}
 			if l.Stray != nil {
 				l.Stray(r)
 			}
-			http.Error(w, "This program waits for something else.", http.StatusBadRequest)
+			http.Error(w, "The program is not waiting for this.", http.StatusBadRequest)
 			return
 		}
 		page := l.Page
@@ -171,12 +179,13 @@ func (l *Loopback) receiver(path, address string, expect <-chan string, back cha
 		case page == "":
 			page = donePage
 		}
-		back <- query // has room: the state is good for one request
+		back <- query // never blocks: the state is valid for one request
 		_, _ = w.Write([]byte(page + "\n"))
 	})
 }
 
-// OpenBrowser shows an address in the user's browser, by the system's own program for that, without a shell.
+// OpenBrowser opens an address in the user's browser with the system's program for that, without a
+// shell.
 func OpenBrowser(ctx context.Context, address string) error {
 	var argv []string
 	switch runtime.GOOS {

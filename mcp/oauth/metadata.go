@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ResourceMetadata is what a protected resource says about itself (RFC 9728, section 2).
+// ResourceMetadata is the metadata of a protected resource (RFC 9728, section 2).
 type ResourceMetadata struct {
 	Resource             string   `json:"resource"`
 	AuthorizationServers []string `json:"authorization_servers,omitempty"`
@@ -24,34 +24,37 @@ type ResourceMetadata struct {
 	DPoPRequired         bool     `json:"dpop_bound_access_tokens_required,omitzero"`
 }
 
-// ServerMetadata is what an authorization server says about itself (RFC 8414, section 2, and OpenID Connect Discovery 1.0), as far as
-// clients of MCP use it.
+// ServerMetadata is the part of the metadata of an authorization server that MCP clients use (RFC
+// 8414, section 2, and OpenID Connect Discovery 1.0).
 type ServerMetadata struct {
-	Issuer                   string   `json:"issuer"`
-	AuthorizationEndpoint    string   `json:"authorization_endpoint,omitempty"`
-	TokenEndpoint            string   `json:"token_endpoint,omitempty"`
-	RegistrationEndpoint     string   `json:"registration_endpoint,omitempty"`
-	RevocationEndpoint       string   `json:"revocation_endpoint,omitempty"`
-	IntrospectionEndpoint    string   `json:"introspection_endpoint,omitempty"`
-	JWKSURI                  string   `json:"jwks_uri,omitempty"`
-	ScopesSupported          []string `json:"scopes_supported,omitempty"`
-	ResponseTypesSupported   []string `json:"response_types_supported,omitempty"`
-	GrantTypesSupported      []string `json:"grant_types_supported,omitempty"`
-	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported,omitempty"`
-	TokenAuthAlgorithms      []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
-	CodeChallengeMethods     []string `json:"code_challenge_methods_supported,omitempty"`
-	IssParameter             bool     `json:"authorization_response_iss_parameter_supported,omitzero"` // RFC 9207
-	ClientIDMetadataDocument bool     `json:"client_id_metadata_document_supported,omitzero"`
-	DPoPAlgorithms           []string `json:"dpop_signing_alg_values_supported,omitempty"` // RFC 9449, section 5.1
+	Issuer                 string   `json:"issuer"`
+	AuthorizationEndpoint  string   `json:"authorization_endpoint,omitempty"`
+	TokenEndpoint          string   `json:"token_endpoint,omitempty"`
+	RegistrationEndpoint   string   `json:"registration_endpoint,omitempty"`
+	RevocationEndpoint     string   `json:"revocation_endpoint,omitempty"`
+	IntrospectionEndpoint  string   `json:"introspection_endpoint,omitempty"`
+	JWKSURI                string   `json:"jwks_uri,omitempty"`
+	ScopesSupported        []string `json:"scopes_supported,omitempty"`
+	ResponseTypesSupported []string `json:"response_types_supported,omitempty"`
+	GrantTypesSupported    []string `json:"grant_types_supported,omitempty"`
+	TokenAuthMethods       []string `json:"token_endpoint_auth_methods_supported,omitempty"`
+	TokenAuthAlgorithms    []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
+	CodeChallengeMethods   []string `json:"code_challenge_methods_supported,omitempty"`
+	// IssParameter is defined in RFC 9207.
+	IssParameter             bool `json:"authorization_response_iss_parameter_supported,omitzero"`
+	ClientIDMetadataDocument bool `json:"client_id_metadata_document_supported,omitzero"`
+	// DPoPAlgorithms is defined in RFC 9449, section 5.1.
+	DPoPAlgorithms []string `json:"dpop_signing_alg_values_supported,omitempty"`
 
-	// guessed is set when there was no such document and the endpoints are those of MCP 2025-03-26, Authorization, section 2.3.3.
+	// guessed is true if there was no document and the endpoints are those of MCP 2025-03-26,
+	// Authorization, section 2.3.3.
 	guessed bool
 }
 
-// ClientMetadata is what a client says about itself when it registers (RFC 7591, section 2), or in the document that its ID is the address
-// of (draft-ietf-oauth-client-id-metadata-document).
+// ClientMetadata is the metadata of a client in its dynamic registration (RFC 7591, section 2) or
+// in the document whose address is its client ID (draft-ietf-oauth-client-id-metadata-document).
 type ClientMetadata struct {
-	ClientID        string   `json:"client_id,omitempty"` // in a document only: its address
+	ClientID        string   `json:"client_id,omitempty"` // only in a document: its address
 	ClientName      string   `json:"client_name,omitempty"`
 	ClientURI       string   `json:"client_uri,omitempty"`
 	LogoURI         string   `json:"logo_uri,omitempty"`
@@ -59,16 +62,17 @@ type ClientMetadata struct {
 	GrantTypes      []string `json:"grant_types,omitempty"`
 	ResponseTypes   []string `json:"response_types,omitempty"`
 	TokenAuthMethod string   `json:"token_endpoint_auth_method,omitempty"`
-	ApplicationType string   `json:"application_type,omitempty"` // "native" or "web"; MCP 2026-07-28 demands it
-	Scope           string   `json:"scope,omitempty"`
-	SoftwareID      string   `json:"software_id,omitempty"`
-	SoftwareVersion string   `json:"software_version,omitempty"`
-	JWKSURI         string   `json:"jwks_uri,omitempty"`
-	DPoPBound       bool     `json:"dpop_bound_access_tokens,omitzero"`
+	// ApplicationType is "native" or "web". MCP 2026-07-28 requires it.
+	ApplicationType string `json:"application_type,omitempty"`
+	Scope           string `json:"scope,omitempty"`
+	SoftwareID      string `json:"software_id,omitempty"`
+	SoftwareVersion string `json:"software_version,omitempty"`
+	JWKSURI         string `json:"jwks_uri,omitempty"`
+	DPoPBound       bool   `json:"dpop_bound_access_tokens,omitzero"`
 }
 
-// decode reads a JSON object from the network: exact names, nothing twice, no more than one value. Its errors show nothing of what was
-// read, which may be a secret.
+// decode parses one JSON object from the network: exact names, no duplicates, nothing after it. Its
+// errors contain nothing of the input, which may be secret.
 func decode(text []byte, v any) error {
 	err := json.Unmarshal(text, v)
 	if fault, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
@@ -87,16 +91,17 @@ const (
 	wellKnownOpenID   = wellKnown + "openid-configuration"
 )
 
-// withPath returns an address at the origin of u.
+// withPath returns an address with the origin of u.
 func withPath(u *url.URL, escaped string) string {
 	return u.Scheme + "://" + u.Host + escaped
 }
 
-// tidyPath is the path of u without a slash at its end, as it stands in the address.
+// tidyPath returns the escaped path of u without trailing slashes.
 func tidyPath(u *url.URL) string { return strings.TrimRight(u.EscapedPath(), "/") }
 
-// resourceLocations are where the metadata of a resource may be when no challenge names it (RFC 9728, section 3.1; MCP 2025-11-25,
-// Authorization): with the path of the resource behind the well-known one, then without.
+// resourceLocations returns the addresses where the metadata of a resource may be if no challenge
+// names it (RFC 9728, section 3.1; MCP 2025-11-25, Authorization): the well-known path followed by
+// the path of the resource, then the well-known path alone.
 func resourceLocations(resource *url.URL) []string {
 	root := withPath(resource, wellKnownResource)
 	if p := tidyPath(resource); p != "" {
@@ -109,7 +114,8 @@ func resourceLocations(resource *url.URL) []string {
 	return []string{root}
 }
 
-// serverLocations are where the metadata of an issuer may be (MCP 2025-11-25, Authorization Server Metadata Discovery).
+// serverLocations returns the addresses where the metadata of an issuer may be (MCP 2025-11-25,
+// Authorization Server Metadata Discovery).
 func serverLocations(issuer *url.URL) []string {
 	p := tidyPath(issuer)
 	if p == "" {
@@ -122,8 +128,9 @@ func serverLocations(issuer *url.URL) []string {
 	}
 }
 
-// covers reports whether the resource that metadata names is the server at address, or a place it lies in: same origin, and a path
-// that address begins with, segment by segment. Metadata at the root speaks for the whole origin.
+// covers reports whether the resource named in metadata is the server at address or contains it:
+// the same origin, and a path that is a prefix of address's path, by segments. Metadata at the root
+// covers the whole origin.
 func covers(resource, address *url.URL) bool {
 	if !strings.EqualFold(resource.Scheme, address.Scheme) || !strings.EqualFold(hostPort(resource), hostPort(address)) || resource.Fragment != "" {
 		return false
@@ -138,7 +145,7 @@ func covers(resource, address *url.URL) bool {
 	return outer == inner || strings.HasPrefix(inner, outer+"/")
 }
 
-// hostPort is the host with the port that the scheme has by itself.
+// hostPort returns the host and port, with the default port of the scheme if the port is missing.
 func hostPort(u *url.URL) string {
 	if u.Port() != "" {
 		return u.Host
@@ -149,8 +156,9 @@ func hostPort(u *url.URL) string {
 	return u.Host + ":80"
 }
 
-// Canonical returns the resource identifier of an MCP server's address (MCP 2025-11-25, Canonical Server URI; RFC 8707, section 2): scheme
-// and host in lower case, no fragment, no slash as its whole path.
+// Canonical returns the resource identifier of an MCP server's address (MCP 2025-11-25, Canonical
+// Server URI; RFC 8707, section 2): scheme and host in lower case, no fragment, and no path if the
+// path is only a slash.
 func Canonical(address string) (string, error) {
 	u, err := parseAddress(address)
 	if err != nil {
@@ -169,7 +177,7 @@ func canonical(u *url.URL) string {
 	return c.String()
 }
 
-// parseAddress reads an absolute http or https address. Its errors show no part of it.
+// parseAddress parses an absolute http or https address. Its errors contain no part of it.
 func parseAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -181,7 +189,7 @@ func parseAddress(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// offers reports whether a server lists a value; without a list it has what is the default of that list.
+// offers reports whether a server lists a value. If the list is missing, its default applies.
 func offers(list []string, value string, byDefault ...string) bool {
 	if list == nil {
 		list = byDefault

@@ -9,8 +9,9 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// FuzzPeek: what runs behind the guard is what the guard has looked at. Each request that the engine hands to a handler, with the name
-// that its params give, is among the calls that were held against the scopes, or the body did not get past the guard.
+// FuzzPeek checks that the guard sees the same message as the handler. For each request that the
+// engine passes to a handler, its method and the name in its params must be among the calls whose
+// scopes were checked, or the guard must have rejected the body.
 func FuzzPeek(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"drop"}}`,
@@ -33,13 +34,14 @@ func FuzzPeek(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		calls, err := peek(text)
 		if err != nil {
-			return // answered 400
+			return // answered with 400
 		}
 		var ran []call
 		a := &jsonrpc.Answerer{Handler: jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {
 			c := call{method: req.Method}
 			var p map[string]any
-			if json.Unmarshal(req.Params, &p) == nil { // another reader than peek's: the last of two counts
+			// A different parser than peek: the last of two duplicates counts.
+			if json.Unmarshal(req.Params, &p) == nil {
 				c.name, _ = p["name"].(string)
 				if c.method == "resources/read" || c.method == "resources/subscribe" || c.method == "resources/unsubscribe" {
 					c.name, _ = p["uri"].(string)

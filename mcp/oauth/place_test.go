@@ -89,8 +89,8 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// FuzzMetadata: documents of strangers are read without a panic, and what is taken can be acted upon: it is about the server, and its
-// endpoints are addresses.
+// FuzzMetadata checks that untrusted documents are parsed without a panic, and that accepted ones
+// are usable: they are about the server, and their endpoints are addresses.
 func FuzzMetadata(f *testing.F) {
 	f.Add([]byte(`{"resource":"https://h/mcp","authorization_servers":["https://as"],"scopes_supported":["a"]}`), []byte(`{"issuer":"https://as","token_endpoint":"https://as/token"}`))
 	f.Add([]byte(`{"resource":"https://h/mcp","resource":"https://evil.example"}`), []byte(`{"Issuer":"https://as","issuer":"https://as"}`))

@@ -18,7 +18,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// errProof is a proof that is no good (RFC 9449, section 4.3); errNonce is one that lacks the nonce of the moment.
+// errProof reports an invalid proof (RFC 9449, section 4.3); errNonce reports a proof without the
+// current nonce.
 var (
 	errProof  = errors.New("oauth: the DPoP proof is not valid")
 	errNonce  = errors.New("oauth: the DPoP proof lacks the nonce")
@@ -28,11 +29,11 @@ var (
 
 const (
 	maxProof  = 8 << 10
-	proofAge  = time.Minute // how long a proof is good, to both sides of our clock
-	maxProofs = 200_000     // that are remembered, so that none is used twice
+	proofAge  = time.Minute // how far a proof's time may differ from our clock, in both directions
+	maxProofs = 200_000     // remembered proofs, so that each is used only once
 )
 
-// checkProof holds one proof against the request that it came with, and the token.
+// checkProof verifies one proof against its request and token.
 func checkProof(proof, method, address, token, thumbprint string, wantNonce func(string) bool, now time.Time) (id string, err error) {
 	if len(proof) > maxProof || strings.Count(proof, ".") != 2 {
 		return "", errProof
@@ -57,7 +58,7 @@ func checkProof(proof, method, address, token, thumbprint string, wantNonce func
 	}
 	var c struct {
 		proofClaims
-		IssuedAt float64 `json:"iat"` // may have fractions
+		IssuedAt float64 `json:"iat"` // may have a fraction
 	}
 	if decode(payload, &c) != nil || c.ID == "" || len(c.ID) > 256 {
 		return "", errProof
@@ -74,7 +75,8 @@ func checkProof(proof, method, address, token, thumbprint string, wantNonce func
 	return c.ID, nil
 }
 
-// sameTarget compares addresses without query and fragment, and without what differs in writing only (RFC 3986, section 6.2).
+// sameTarget compares addresses without query and fragment, after normalization (RFC 3986, section
+// 6.2).
 func sameTarget(a, b string) bool {
 	tidy := func(text string) string {
 		u, err := url.Parse(text)
@@ -94,15 +96,15 @@ func sameTarget(a, b string) bool {
 	return t != "" && t == tidy(b)
 }
 
-// used remembers proofs for as long as they are good, in two generations that take turns. It is full at [maxProofs] a generation; then
-// new ones are turned away, which is better than to take one twice.
+// used remembers proofs while they are valid, in two generations. If a generation holds [maxProofs]
+// proofs, new proofs are rejected rather than risking that one is used twice.
 type used struct {
-	mu       sync.Mutex // guards what is below
+	mu       sync.Mutex // guards the fields below
 	now, old map[[sha256.Size]byte]struct{}
 	turned   time.Time
 }
 
-// take reports errReplay for what it has seen.
+// take records a proof. It returns errReplay if the proof was used before.
 func (u *used) take(thumbprint, id string, now time.Time) error {
 	sum := sha256.Sum256([]byte(thumbprint + " " + id))
 	u.mu.Lock()
@@ -126,7 +128,8 @@ func (u *used) take(thumbprint, id string, now time.Time) error {
 	return nil
 }
 
-// issuedNonces makes nonces that need no memory: a MAC over the time, good for two to four minutes.
+// issuedNonces creates nonces without storing them: each is a MAC of the time and is valid for two
+// to four minutes.
 type issuedNonces struct {
 	secret [32]byte
 }
@@ -135,7 +138,7 @@ const nonceTime = 2 * time.Minute
 
 func newIssuedNonces() *issuedNonces {
 	n := new(issuedNonces)
-	_, _ = rand.Read(n.secret[:]) // never fails, and ends the program if it would
+	_, _ = rand.Read(n.secret[:]) // never fails; it would crash the program instead
 	return n
 }
 
@@ -147,12 +150,12 @@ func (n *issuedNonces) at(turn int64) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:18])
 }
 
-// current is the nonce to give out.
+// current returns the nonce to send.
 func (n *issuedNonces) current(now time.Time) string {
 	return n.at(now.Unix() / int64(nonceTime/time.Second))
 }
 
-// good reports whether a nonce is the current one or that before.
+// good reports whether a nonce is the current or the previous one.
 func (n *issuedNonces) good(nonce string, now time.Time) bool {
 	turn := now.Unix() / int64(nonceTime/time.Second)
 	return hmac.Equal([]byte(nonce), []byte(n.at(turn))) || hmac.Equal([]byte(nonce), []byte(n.at(turn-1)))

@@ -112,9 +112,9 @@ func TestUsed(t *testing.T) {
 	take("a", 0, errReplay)
 	take("b", proofAge, nil)
 	take("a", 2*proofAge, errReplay)
-	take("c", 2*proofAge+time.Second, nil) // turns
+	take("c", 2*proofAge+time.Second, nil) // switches generations
 	take("b", 2*proofAge+2*time.Second, errReplay)
-	take("a", 10*proofAge, nil) // long forgotten, and long too old
+	take("a", 10*proofAge, nil) // no longer remembered, and no longer valid
 	if err := u.take("another key", "a", now.Add(10*proofAge)); err != nil {
 		t.Errorf("the ID of another key: %v", err)
 	}
@@ -153,7 +153,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestStepTime: the count of step-ups for the same scopes begins anew after ten minutes.
+// TestStepTime checks that the count of step-ups for the same scopes is reset after ten minutes.
 func TestStepTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Client{Resource: "https://h/mcp"}

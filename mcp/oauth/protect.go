@@ -18,48 +18,62 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/guard"
 )
 
-// ProtectOptions say how [Protect] guards an MCP server.
+// ProtectOptions configures [Protect].
 type ProtectOptions struct {
-	// Resource is the server's address as clients know it, behind all proxies: the resource identifier. Required.
+	// Resource is the server's public address, as used by clients in front of all proxies: the
+	// resource identifier. Required.
 	Resource string
 
-	// Servers are the issuers of tokens, as clients are to ask them. Required.
+	// Servers lists the issuers that clients obtain tokens from. Required.
 	Servers []string
 
-	// Verify finds out whose a token is. Required: [JWT], [Introspection], [Either] of several, or your own.
+	// Verify verifies tokens. Required: [JWT], [Introspection], [Either] of several, or another
+	// implementation.
 	Verify Verifier
 
-	// Required are scopes that each request needs.
+	// Required lists the scopes that every request needs.
 	Required []string
 
-	// Needs, if not nil, names scopes that a request needs besides: for a method and, with it, the name of the tool or prompt or the URI of the
-	// resource, "" when there is none. The body is then read before it is let through. It must know all methods that matter:
-	// what it names no scope for needs none.
+	// Needs, if not nil, returns the additional scopes that a request needs. It is called with the
+	// method and the name of the tool or prompt or the URI of the resource, or "" if the request
+	// has no such name. The guard then reads the body before it passes the request on. Needs must
+	// cover all methods that need a scope: a method for which it returns none needs none.
 	Needs func(method, name string) []string
 
-	// Supported are all scopes that clients may want. Nil: Required. Never list offline_access: refreshing is not the resource's business.
+	// Supported lists all scopes that clients may request. If nil, it is Required. Never list
+	// offline_access: the resource is not concerned with refresh tokens.
 	Supported []string
 
-	// Name and Documentation of the server, for people. They may be empty.
+	// Name and Documentation describe the server for people. They may be empty.
 	Name, Documentation string
 
-	// DPoP: by default a token that is bound to a key needs a proof, and one that is not needs none. DPoPAlways takes bound tokens only,
-	// DPoPNever none of them.
+	// DPoP sets whether tokens must be bound to a key. By default bound tokens need a proof, and
+	// bearer tokens are accepted. DPoPAlways accepts only bound tokens, DPoPNever accepts no bound
+	// tokens.
 	DPoP DPoP
 
-	// Nonces makes proofs carry a nonce of this server (RFC 9449, section 9): then they cannot be made long before they are used.
+	// Nonces requires a nonce of this server in each proof (RFC 9449, section 9), so that proofs
+	// cannot be created long before they are used.
 	Nonces bool
+
+	// Origins lists the origins of web pages that may call from a browser, such as
+	// "https://app.example". They get CORS headers, also for the metadata. The wrapped handler must
+	// allow them too.
+	Origins []string
 
 	// MaxMessage bounds the body that is read for Needs, in bytes. Zero means 4 MiB.
 	MaxMessage int64
 
-	// Report, if not nil, hears why tokens were refused. The texts hold no token.
+	// Report, if not nil, is called with the reason why a token was rejected. The errors contain no
+	// token.
 	Report func(r *http.Request, err error)
 }
 
-// A Guard lets requests with good tokens through to an MCP server's handler, and publishes how to get one.
+// A Guard passes requests with valid tokens to an MCP server's handler, and publishes how to obtain
+// tokens.
 type Guard struct {
 	next     http.Handler
+	door     *guard.Door // only for CORS
 	opts     ProtectOptions
 	resource *url.URL
 	paths    []string // of the metadata
@@ -70,9 +84,11 @@ type Guard struct {
 	body     guard.Body
 }
 
-// Protect makes the resource server of OAuth around an MCP server (MCP 2025-06-18 and later, Authorization): what comes without a good
-// token gets 401 and is told where the metadata is (RFC 9728), what has too narrow a token gets 403 and the scopes that it takes
-// (RFC 6750, section 3.1). Handlers find the [Identity] in their context; the Authorization header does not reach them.
+// Protect wraps an MCP server's handler in an OAuth resource server (MCP 2025-06-18 and later,
+// Authorization). A request without a valid token gets a 401 with the address of the metadata (RFC
+// 9728). A request whose token lacks scopes gets a 403 with the required scopes (RFC 6750, section
+// 3.1). Handlers find the [Identity] in their context; the Authorization header is not passed to
+// them.
 //
 //	g, err := oauth.Protect(handler, &oauth.ProtectOptions{
 //		Resource: "https://example.com/mcp",
@@ -82,7 +98,8 @@ type Guard struct {
 //	})
 //	mux.Handle("/", g)
 //
-// The Guard answers for the metadata itself; where only the path of the server leads to it, [Guard.MetadataPaths] are to lead to it too.
+// The Guard serves the metadata itself. If only the server's path is routed to the Guard, route
+// [Guard.MetadataPaths] to it as well.
 func Protect(next http.Handler, o *ProtectOptions) (*Guard, error) {
 	u, err := parseAddress(o.Resource)
 	if err != nil {
@@ -94,17 +111,21 @@ func Protect(next http.Handler, o *ProtectOptions) (*Guard, error) {
 	if o.Verify == nil || len(o.Servers) == 0 {
 		return nil, errors.New("oauth: ProtectOptions need Servers and Verify")
 	}
-	g := &Guard{next: next, opts: *o, resource: u, body: guard.Body{Max: o.MaxMessage}}
+	door, err := guard.New(&guard.Options{Origins: o.Origins})
+	if err != nil {
+		return nil, fmt.Errorf("oauth: ProtectOptions.Origins: %w", err)
+	}
+	g := &Guard{next: next, opts: *o, resource: u, door: door, body: guard.Body{Max: o.MaxMessage}}
 	if g.opts.Supported == nil {
 		g.opts.Supported = o.Required
 	}
 	if slices.Contains(g.opts.Supported, ScopeOffline) {
-		return nil, errors.New("oauth: ProtectOptions.Supported lists offline_access, which is the authorization server's business")
+		return nil, errors.New("oauth: ProtectOptions.Supported must not list offline_access, which only the authorization server uses")
 	}
 	for _, location := range resourceLocations(u) {
 		at, err := url.Parse(location)
 		if err != nil {
-			return nil, errors.New("oauth: ProtectOptions.Resource: no place for its metadata")
+			return nil, errors.New("oauth: ProtectOptions.Resource: no address for its metadata")
 		}
 		if g.named == "" {
 			g.named = location
@@ -132,12 +153,16 @@ func Protect(next http.Handler, o *ProtectOptions) (*Guard, error) {
 	return g, nil
 }
 
-// MetadataPaths are the paths that the Guard publishes its metadata under: with the server's path behind the well-known one, and the
-// well-known one alone, for clients that only look there.
+// MetadataPaths returns the paths of the metadata: the well-known path followed by the server's
+// path, and the well-known path alone, for clients that use only that.
 func (g *Guard) MetadataPaths() []string { return slices.Clone(g.paths) }
 
-// ServeHTTP answers for the metadata, and guards everything else.
+// ServeHTTP serves the metadata and guards everything else.
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	guard.EndAfterChunked(w, r)
+	if g.door.CORS(w, r) {
+		return
+	}
 	if slices.Contains(g.paths, r.URL.Path) {
 		g.serveMetadata(w, r)
 		return
@@ -164,20 +189,20 @@ func (g *Guard) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "public, max-age=300")
 	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(g.document) // the client may be gone
+	_, _ = w.Write(g.document) // the client may have disconnected
 }
 
-// A fault is why a request is turned away.
+// A fault is the reason why a request is rejected.
 type fault struct {
 	status int
-	code   string // of RFC 6750; "" when there were no credentials
+	code   string // of RFC 6750; "" if there were no credentials
 	text   string
 	scopes []string
 	scheme string // of the challenge
 	cause  error  // for the log
 }
 
-// schemes of the challenges, by what the server takes.
+// scheme returns the scheme of the challenge, depending on which tokens are accepted.
 func (g *Guard) scheme(bound bool) string {
 	if g.opts.DPoP == DPoPAlways || bound {
 		return SchemeDPoP
@@ -185,7 +210,7 @@ func (g *Guard) scheme(bound bool) string {
 	return SchemeBearer
 }
 
-// admit finds out who asks.
+// admit authenticates the caller.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request) (*Identity, *fault) {
 	values := r.Header["Authorization"]
 	scheme, token, _ := strings.Cut(strings.Join(values, ""), " ")
@@ -193,7 +218,7 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) (*Identity, *fault
 	f := &fault{status: http.StatusUnauthorized, scheme: g.scheme(bound)}
 	switch {
 	case len(values) == 0, !bound && !strings.EqualFold(scheme, SchemeBearer):
-		f.text = "a token is needed"
+		f.text = "a token is required"
 		f.scopes = g.opts.Required
 		return nil, f
 	case len(values) > 1:
@@ -208,7 +233,7 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) (*Identity, *fault
 	i, err := g.opts.Verify.Verify(r.Context(), token)
 	switch {
 	case err != nil && !errors.Is(err, ErrToken):
-		return nil, &fault{status: http.StatusServiceUnavailable, text: "tokens cannot be checked at the moment", cause: err}
+		return nil, &fault{status: http.StatusServiceUnavailable, text: "tokens cannot be validated at the moment", cause: err}
 	case err != nil:
 		f.cause = err
 		return nil, f
@@ -230,7 +255,7 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) (*Identity, *fault
 	return i, nil
 }
 
-// checkProof looks at the DPoP header (RFC 9449, section 7.1).
+// checkProof checks the DPoP header (RFC 9449, section 7.1).
 func (g *Guard) checkProof(w http.ResponseWriter, r *http.Request, token string, i *Identity) *fault {
 	now := time.Now()
 	var good func(string) bool
@@ -241,7 +266,7 @@ func (g *Guard) checkProof(w http.ResponseWriter, r *http.Request, token string,
 	f := &fault{status: http.StatusUnauthorized, code: "invalid_dpop_proof", text: "the DPoP proof is not valid", scheme: SchemeDPoP}
 	proofs := r.Header[http.CanonicalHeaderKey(headerDPoP)]
 	if len(proofs) != 1 {
-		f.text = "one DPoP proof is needed"
+		f.text = "exactly one DPoP proof is required"
 		return f
 	}
 	target := url.URL{Scheme: g.resource.Scheme, Host: g.resource.Host, Path: r.URL.Path, RawPath: r.URL.RawPath}
@@ -261,11 +286,12 @@ func (g *Guard) checkProof(w http.ResponseWriter, r *http.Request, token string,
 	return f
 }
 
-// within holds the request against the scopes of the token, and returns it as its handler sees it; nil when it was answered already.
+// within checks the request against the scopes of the token. It returns the request for the
+// handler, or nil if a response was already sent.
 func (g *Guard) within(w http.ResponseWriter, r *http.Request, i *Identity) (*http.Request, *fault) {
 	ctx := WithIdentity(r.Context(), i)
 	if !i.Expires.IsZero() && isOpen(r) {
-		// What listens does not listen for longer than it may.
+		// A listening request ends when its token expires.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, i.Expires.Add(skew), fmt.Errorf("%w: expired", ErrToken))
 		context.AfterFunc(r.Context(), cancel)
@@ -292,18 +318,18 @@ func (g *Guard) within(w http.ResponseWriter, r *http.Request, i *Identity) (*ht
 		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 	}
 	if !hasScopes(i.Scopes, needed) {
-		return r, &fault{status: http.StatusForbidden, code: "insufficient_scope", text: "the token does not reach far enough", scopes: needed,
+		return r, &fault{status: http.StatusForbidden, code: "insufficient_scope", text: "the token lacks a required scope", scopes: needed,
 			scheme: g.scheme(i.Key != "")}
 	}
 	return out, nil
 }
 
-// isOpen reports whether a request is one to listen by, in either era.
+// isOpen reports whether a request listens for messages, in either era.
 func isOpen(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"
 }
 
-// refuse writes the answer, with the challenge.
+// refuse writes the error response with the challenge.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *fault) {
 	if g.opts.Report != nil && (f.cause != nil || f.code != "") && f.code != errorUseNonce {
 		err := f.cause
@@ -332,7 +358,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *fault) {
 	answer.Write(w, r)
 }
 
-// refuseText answers a body that is not JSON as MCP servers do.
+// refuseText writes the same error as MCP servers for a body that is not JSON.
 func (g *Guard) refuseText(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
@@ -340,19 +366,21 @@ func (g *Guard) refuseText(w http.ResponseWriter, err error) {
 	if !errors.Is(err, errSyntax) {
 		body = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}`
 	}
-	_, _ = io.WriteString(w, body) // the client may be gone
+	_, _ = io.WriteString(w, body) // the client may have disconnected
 }
 
-// A call is what a message asks for.
+// A call is the method and name of a message.
 type call struct{ method, name string }
 
-// halves lets the halves of characters pass that some programs cut texts into; they match no name.
+// halves accepts unpaired surrogates, which some programs send when they cut texts; they match no
+// name.
 var halves = jsontext.AllowInvalidUTF8(true)
 
 var errSyntax = errors.New("oauth: not JSON")
 
-// peek reads methods and names out of a body: of one message or of a batch. It is at least as strict as what reads the body afterwards, so
-// that both see the same: nothing twice, exact names.
+// peek parses the methods and names of a body that holds one message or a batch. It is at least as
+// strict as the parser that reads the body afterwards, so that both get the same result: no
+// duplicates, exact names.
 func peek(text []byte) ([]call, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
@@ -374,7 +402,7 @@ func peek(text []byte) ([]call, error) {
 			Params jsontext.Value `json:"params"`
 		}
 		if one.Kind() != '{' {
-			continue // no message: it will be refused, and asks for nothing
+			continue // not a message: it will be rejected and needs no scope
 		}
 		if err := json.Unmarshal(one, &m, halves); err != nil {
 			return nil, err
@@ -400,11 +428,11 @@ func peek(text []byte) ([]call, error) {
 	return calls, nil
 }
 
-// unquote returns what a JSON string means, "" for anything else.
+// unquote returns the value of a JSON string, or "" for any other value.
 func unquote(text jsontext.Value) string {
 	if text.Kind() != '"' {
 		return ""
 	}
-	out, _ := jsontext.AppendUnquote(nil, text) // valid already
+	out, _ := jsontext.AppendUnquote(nil, text) // already validated
 	return string(out)
 }

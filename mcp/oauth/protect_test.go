@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,10 +14,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/da1ed7bb/parley/mcp"
+	"github.com/da1ed7bb/parley/mcp/mcphttp"
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// known is a verifier of tokens that say by themselves what they are good for: "alice:a b", "sick", anything else is bad.
+// known verifies tokens that contain their own meaning: "alice:a b", "sick"; any other token is
+// invalid.
 var known = oauth.VerifierFunc(func(_ context.Context, token string) (*oauth.Identity, error) {
 	name, scopes, ok := strings.Cut(token, ":")
 	switch {
@@ -28,7 +32,7 @@ var known = oauth.VerifierFunc(func(_ context.Context, token string) (*oauth.Ide
 	return &oauth.Identity{Issuer: "https://as.example", Subject: name, ClientID: "c", Scopes: strings.Split(scopes, "+")}, nil
 })
 
-// inner shows what reaches the handler behind the guard.
+// inner writes what reaches the handler wrapped by the guard.
 var inner = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	i := oauth.IdentityOf(r.Context())
@@ -59,14 +63,14 @@ func newGuard(t *testing.T, change func(*oauth.ProtectOptions)) *oauth.Guard {
 	return g
 }
 
-// A reply is the answer to ask.
+// A reply is the response to ask.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// ask sends one request and returns the answer; headers are "Name: value".
+// ask sends one request and returns the response; headers are "Name: value".
 func ask(t *testing.T, h http.Handler, method, path, body string, headers ...string) reply {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
@@ -94,9 +98,9 @@ func TestGuard(t *testing.T) {
 		headers    []string
 		status     int
 		challenge  string
-		want       string // in the body
+		want       string // contained in the body
 	}{
-		{"nobody", list, nil, 401, `Bearer ` + named + `, scope="use"`, "a token is needed"},
+		{"nobody", list, nil, 401, `Bearer ` + named + `, scope="use"`, "a token is required"},
 		{"another scheme", list, []string{"Authorization: Basic YTpi"}, 401, `Bearer ` + named + `, scope="use"`, ""},
 		{"bad", list, []string{"Authorization: Bearer x"}, 401, `Bearer error="invalid_token", error_description="the token is not valid", ` + named + `, scope="use"`, ""},
 		{"empty", list, []string{"Authorization: Bearer "}, 401, `Bearer error="invalid_token", error_description="the token is not valid", ` + named + `, scope="use"`, ""},
@@ -105,15 +109,15 @@ func TestGuard(t *testing.T) {
 		{"a bearer token as DPoP", list, []string{"Authorization: DPoP alice:use"}, 401, `DPoP algs="ES256 EdDSA RS256 PS256", error="invalid_token", error_description="the token is not bound to a key", ` + named + `, scope="use"`, ""},
 		{"good", list, []string{"Authorization: Bearer alice:use"}, 200, "", "alice authorization= " + list},
 		{"scheme in small letters", list, []string{"Authorization: bearer alice:use"}, 200, "", "alice"},
-		{"too narrow", list, []string{"Authorization: Bearer alice:other"}, 403, `Bearer error="insufficient_scope", error_description="the token does not reach far enough", ` + named + `, scope="use"`, ""},
-		{"too narrow for a tool: all that it needs", drop, []string{"Authorization: Bearer alice:use+write"}, 403, `Bearer error="insufficient_scope", error_description="the token does not reach far enough", ` + named + `, scope="use admin write"`, ""},
+		{"too narrow", list, []string{"Authorization: Bearer alice:other"}, 403, `Bearer error="insufficient_scope", error_description="the token lacks a required scope", ` + named + `, scope="use"`, ""},
+		{"too narrow for a tool: all that it needs", drop, []string{"Authorization: Bearer alice:use+write"}, 403, `Bearer error="insufficient_scope", error_description="the token lacks a required scope", ` + named + `, scope="use admin write"`, ""},
 		{"wide enough for a tool", drop, []string{"Authorization: Bearer alice:use+write+admin"}, 200, "", `"drop"`},
-		{"the name with escapes", `{"jsonrpc":"2.0","id":1,"method":"tools\/call","params":{"n\u0061me":"dr\u006fp"}}`, []string{"Authorization: Bearer alice:use"}, 403, `Bearer error="insufficient_scope", error_description="the token does not reach far enough", ` + named + `, scope="use admin write"`, ""},
+		{"the name with escapes", `{"jsonrpc":"2.0","id":1,"method":"tools\/call","params":{"n\u0061me":"dr\u006fp"}}`, []string{"Authorization: Bearer alice:use"}, 403, `Bearer error="insufficient_scope", error_description="the token lacks a required scope", ` + named + `, scope="use admin write"`, ""},
 		{"the name in an argument", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","arguments":{"name":"drop"}}}`, []string{"Authorization: Bearer alice:use"}, 200, "", "safe"},
 		{"two names", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","name":"drop"}}`, []string{"Authorization: Bearer alice:use"}, 400, "", "-32700"},
 		{"two params", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe"},"params":{"name":"drop"}}`, []string{"Authorization: Bearer alice:use"}, 400, "", "-32700"},
-		{"in a batch", `[` + list + `,` + drop + `]`, []string{"Authorization: Bearer alice:use"}, 403, `Bearer error="insufficient_scope", error_description="the token does not reach far enough", ` + named + `, scope="use admin write"`, ""},
-		{"a resource", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"secret:1","name":"x"}}`, []string{"Authorization: Bearer alice:use"}, 403, `Bearer error="insufficient_scope", error_description="the token does not reach far enough", ` + named + `, scope="use secrets"`, ""},
+		{"in a batch", `[` + list + `,` + drop + `]`, []string{"Authorization: Bearer alice:use"}, 403, `Bearer error="insufficient_scope", error_description="the token lacks a required scope", ` + named + `, scope="use admin write"`, ""},
+		{"a resource", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"secret:1","name":"x"}}`, []string{"Authorization: Bearer alice:use"}, 403, `Bearer error="insufficient_scope", error_description="the token lacks a required scope", ` + named + `, scope="use secrets"`, ""},
 		{"not JSON", `{`, []string{"Authorization: Bearer alice:use"}, 400, "", "-32700"},
 		{"an answer of the client", `{"jsonrpc":"2.0","id":1,"result":{}}`, []string{"Authorization: Bearer alice:use"}, 200, "", "alice"},
 		{"half a character", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","arguments":{"t":"\ud83d"}}}`, []string{"Authorization: Bearer alice:use"}, 200, "", `\ud83d`},
@@ -156,6 +160,99 @@ func TestGuardMetadata(t *testing.T) {
 	}
 }
 
+// TestGuardCORS checks what pages of other origins may do: those of Origins may read the metadata,
+// the challenges and the responses, and get preflights answered without a token; others may not.
+func TestGuardCORS(t *testing.T) {
+	const app, evil = "Origin: https://app.example", "Origin: https://evil.example"
+	const preflight = "Access-Control-Request-Method: "
+	g := newGuard(t, func(o *oauth.ProtectOptions) { o.Origins = []string{"https://app.example"} })
+	paths := append(g.MetadataPaths(), "/mcp")
+	if len(paths) != 3 {
+		t.Fatalf("paths %q", paths)
+	}
+	for _, path := range paths {
+		metadata := path != "/mcp"
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			got := ask(t, g, http.MethodOptions, path, "", app, preflight+method, "Access-Control-Request-Headers: authorization,dpop,content-type,mcp-protocol-version,mcp-session-id,mcp-method,mcp-name,mcp-param-region,last-event-id")
+			allowed := strings.ToLower(got.header.Get("Access-Control-Allow-Headers"))
+			if got.status != 204 || got.header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(got.header.Get("Access-Control-Allow-Methods"), method) || got.header.Get("WWW-Authenticate") != "" {
+				t.Errorf("preflight of %s %s: %d %v", method, path, got.status, got.header)
+			}
+			for _, name := range []string{"authorization", "dpop", "content-type", "mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name", "mcp-param-region", "last-event-id"} {
+				if !strings.Contains(", "+allowed+",", ", "+name+",") {
+					t.Errorf("preflight of %s %s: %s is not allowed: %s", method, path, name, allowed)
+				}
+			}
+			if !strings.Contains(strings.Join(got.header.Values("Vary"), ","), "Origin") || got.header.Get("Access-Control-Allow-Credentials") != "" {
+				t.Errorf("preflight of %s %s: %v", method, path, got.header)
+			}
+			for what, headers := range map[string][]string{"another origin": {evil, preflight + method}, "null": {"Origin: null", preflight + method}, "two origins": {app, evil, preflight + method},
+				"a subdomain": {"Origin: https://x.app.example", preflight + method}, "another scheme": {"Origin: http://app.example", preflight + method}} {
+				got := ask(t, g, http.MethodOptions, path, "", headers...)
+				if got.status == 204 || got.status == 200 || got.header.Get("Access-Control-Allow-Origin") != "" {
+					t.Errorf("preflight of %s %s from %s: %d %v", method, path, what, got.status, got.header)
+				}
+			}
+		}
+		got := ask(t, g, http.MethodGet, path, "", app)
+		exposed := got.header.Get("Access-Control-Expose-Headers")
+		if got.status != map[bool]int{true: 200, false: 401}[metadata] || got.header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(exposed, "WWW-Authenticate") || !strings.Contains(exposed, "Mcp-Session-Id") {
+			t.Errorf("GET %s: %d %v", path, got.status, got.header)
+		}
+		if got := ask(t, g, http.MethodGet, path, "", evil); got.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("GET %s from another origin: %v", path, got.header)
+		}
+	}
+	closed := newGuard(t, nil)
+	if got := ask(t, closed, http.MethodOptions, "/mcp", "", app, preflight+"POST"); got.status != 401 || got.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("without Origins: %d %v", got.status, got.header)
+	}
+}
+
+// TestProtectBindsSessions checks that a session behind Protect belongs to the caller that began
+// it, with the default options of the handler: another caller with a valid token cannot use, hear
+// or end it, nor read its tasks.
+func TestProtectBindsSessions(t *testing.T) {
+	s := mcp.NewServer(mcp.Implementation{Name: "x", Version: "1"}, nil)
+	defer s.Close()
+	mcp.AddTool(s, mcp.Tool{Name: "who", Task: mcp.TaskOptional}, func(ctx context.Context, _ *mcp.Request, _ struct{}) (string, error) {
+		return oauth.IdentityOf(ctx).Subject, nil
+	})
+	// httptest uses the Host example.com
+	h := mcphttp.NewHandler(s, &mcphttp.Options{Unguarded: true})
+	defer h.Close()
+	g, err := oauth.Protect(h, &oauth.ProtectOptions{Resource: "https://h.example/mcp", Servers: []string{"https://as.example"}, Verify: known})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const alice, bob, accept = "Authorization: Bearer alice:use", "Authorization: Bearer bob:use", "Accept: application/json, text/event-stream"
+	begun := ask(t, g, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`, alice, accept)
+	session := "Mcp-Session-Id: " + begun.header.Get("Mcp-Session-Id")
+	if begun.status != 200 || session == "Mcp-Session-Id: " {
+		t.Fatalf("%d %s", begun.status, begun.body)
+	}
+	ask(t, g, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, alice, accept, session)
+	const who = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"who","arguments":{}}}`
+	made := ask(t, g, http.MethodPost, "/mcp", strings.Replace(who, `"arguments"`, `"task":{},"arguments"`, 1), alice, accept, session)
+	m := regexp.MustCompile(`"taskId":"([^"]+)"`).FindStringSubmatch(made.body)
+	if m == nil {
+		t.Fatalf("no task: %d %s", made.status, made.body)
+	}
+	task := `{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"` + m[1] + `"}}`
+	for _, c := range []struct{ method, body string }{{"POST", who}, {"POST", task}, {"GET", ""}, {"DELETE", ""}} {
+		if got := ask(t, g, c.method, "/mcp", c.body, bob, accept, session); got.status != 404 || strings.Contains(got.body, "alice") {
+			t.Errorf("%s %s of another caller: %d %s", c.method, c.body, got.status, got.body)
+		}
+	}
+	bobs := ask(t, g, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`, bob, accept)
+	if got := ask(t, g, http.MethodPost, "/mcp", task, bob, accept, "Mcp-Session-Id: "+bobs.header.Get("Mcp-Session-Id")); !strings.Contains(got.body, `"code":-32602`) {
+		t.Errorf("the task of another caller: %d %s", got.status, got.body)
+	}
+	if got := ask(t, g, http.MethodPost, "/mcp", who, alice, accept, session); got.status != 200 || !strings.Contains(got.body, `"text":"alice"`) {
+		t.Errorf("its own caller: %d %s", got.status, got.body)
+	}
+}
+
 func TestProtectRefuses(t *testing.T) {
 	for name, o := range map[string]*oauth.ProtectOptions{
 		"no resource": {Servers: []string{"x"}, Verify: known},
@@ -171,7 +268,8 @@ func TestProtectRefuses(t *testing.T) {
 	}
 }
 
-// TestGuardEnds: who listens does so until the token ends; a call goes on.
+// TestGuardEnds checks that a listening request ends when its token expires, and that a call
+// continues.
 func TestGuardEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		method string
@@ -214,7 +312,7 @@ func TestGuardEnds(t *testing.T) {
 	}
 }
 
-// TestGuardDPoP: what is asked of proofs on the wire.
+// TestGuardDPoP checks which proofs are required on the wire.
 func TestGuardDPoP(t *testing.T) {
 	bound := oauth.VerifierFunc(func(_ context.Context, token string) (*oauth.Identity, error) {
 		i := &oauth.Identity{Issuer: "i", Subject: "s"}

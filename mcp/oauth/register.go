@@ -17,39 +17,45 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/outbound"
 )
 
-// How a client shows at a token endpoint that it is itself (RFC 7591, section 2; OpenID Connect Core 1.0, section 9).
+// Authentication methods of a client at a token endpoint (RFC 7591, section 2; OpenID Connect Core
+// 1.0, section 9).
 const (
 	AuthBasic      = "client_secret_basic"
 	AuthPost       = "client_secret_post"
 	AuthNone       = "none"
 	AuthPrivateKey = "private_key_jwt"
 
-	authAbsent = "absent" // not even a client_id: the assertion says it all (RFC 7521, section 4.1)
+	// authAbsent sends not even a client_id: the assertion identifies the client (RFC 7521, section
+	// 4.1).
+	authAbsent = "absent"
 )
 
-// A Registration is how a client is known at one authorization server. Nothing of it is ever shown to another one.
+// A Registration is a client's registration at one authorization server. No part of it is ever sent
+// to another one.
 type Registration struct {
-	// Issuer is the authorization server that it belongs to, exactly as the server names itself. "" in [Client] Registrations: any, for
-	// those who know that there is only one; it is bound to the first that is met.
+	// Issuer is the authorization server, exactly as it names itself. In [Client] Registrations it
+	// may be empty if there is only one authorization server; the registration is then bound to the
+	// first one found.
 	Issuer string `json:"issuer"`
 
 	ClientID string `json:"client_id"`
 	Secret   string `json:"client_secret,omitempty"`
 
-	// AuthMethod is one of the Auth constants. "": chosen from what the server lists and from what is here, a key before a secret.
+	// AuthMethod is one of the Auth constants. If empty, it is chosen from the methods that the
+	// server lists and the credentials in the Registration, a key before a secret.
 	AuthMethod string `json:"token_endpoint_auth_method,omitempty"`
 
 	// Key signs assertions for [AuthPrivateKey].
 	Key *Key `json:"-"`
 
-	// RedirectURIs are where users may be sent back to. None: anywhere that [Code] finds room.
+	// RedirectURIs lists the registered redirect addresses. If empty, [Code] may use any.
 	RedirectURIs []string `json:"redirect_uris,omitempty"`
 
-	// Expires is when the secret ends. Zero: never.
+	// Expires is when the secret expires. The zero time means never.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// method is how the client authenticates at a server.
+// method returns how the client authenticates at a server.
 func (r *Registration) method(server *ServerMetadata) string {
 	listed := func(method string) bool { return offers(server.TokenAuthMethods, method, AuthBasic) }
 	switch {
@@ -60,7 +66,7 @@ func (r *Registration) method(server *ServerMetadata) string {
 	case r.Secret == "":
 		return AuthNone
 	case server.guessed:
-		return AuthPost // what servers without metadata were written for
+		return AuthPost // the default for servers without metadata
 	case listed(AuthBasic):
 		return AuthBasic
 	case listed(AuthPost):
@@ -68,10 +74,10 @@ func (r *Registration) method(server *ServerMetadata) string {
 	case listed(AuthNone):
 		return AuthNone
 	}
-	return AuthBasic // each server with secrets has it (RFC 6749, section 2.3.1)
+	return AuthBasic // required of all servers that support secrets (RFC 6749, section 2.3.1)
 }
 
-// auth is what goes with requests to the token endpoint.
+// auth returns the credentials for requests to the token endpoint.
 func (r *Registration) auth(server *ServerMetadata) clientAuth {
 	return clientAuth{id: r.ClientID, secret: r.Secret, key: r.Key, method: r.method(server), audience: server.Issuer}
 }
@@ -82,7 +88,7 @@ type clientAuth struct {
 	key                          *Key
 }
 
-// assertionClaims are the payload of a client's assertion (RFC 7523, section 3).
+// assertionClaims is the payload of a client's assertion (RFC 7523, section 3).
 type assertionClaims struct {
 	Issuer   string `json:"iss"`
 	Subject  string `json:"sub"`
@@ -92,7 +98,7 @@ type assertionClaims struct {
 	ID       string `json:"jti"`
 }
 
-// assertionTime is how long an assertion is good for.
+// assertionTime is how long an assertion is valid.
 const assertionTime = time.Minute
 
 func (a clientAuth) apply(form url.Values, header http.Header) error {
@@ -104,7 +110,7 @@ func (a clientAuth) apply(form url.Values, header http.Header) error {
 		form.Set("client_id", a.id)
 		form.Set("client_secret", a.secret)
 	case AuthBasic:
-		// Both halves are form-encoded first (RFC 6749, section 2.3.1).
+		// Both parts are form-encoded first (RFC 6749, section 2.3.1).
 		pair := url.QueryEscape(a.id) + ":" + url.QueryEscape(a.secret)
 		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
 	case AuthPrivateKey:
@@ -130,8 +136,8 @@ func (a clientAuth) apply(form url.Values, header http.Header) error {
 	return nil
 }
 
-// wantedMethod is what a client that registers itself asks for: no secret when the server takes those, for an installed program
-// keeps none (RFC 8252, section 8.4).
+// wantedMethod returns the method to request in a dynamic registration: no secret if the server
+// supports that, because an installed program cannot protect one (RFC 8252, section 8.4).
 func wantedMethod(server *ServerMetadata) string {
 	if server.guessed {
 		return AuthPost
@@ -144,18 +150,18 @@ func wantedMethod(server *ServerMetadata) string {
 	return AuthNone
 }
 
-// registered is the answer to a registration (RFC 7591, section 3.2.1).
+// registered is the response to a registration (RFC 7591, section 3.2.1).
 type registered struct {
 	ClientID      string   `json:"client_id"`
 	Secret        string   `json:"client_secret"`
-	SecretExpires float64  `json:"client_secret_expires_at"` // seconds since 1970; 0 is never
+	SecretExpires float64  `json:"client_secret_expires_at"` // seconds since 1970; 0 means never
 	AuthMethod    string   `json:"token_endpoint_auth_method"`
 	RedirectURIs  []string `json:"redirect_uris"`
 	Error         string   `json:"error"`
 	Description   string   `json:"error_description"`
 }
 
-// registerDynamically asks a server to take a client that it has not heard of (RFC 7591).
+// registerDynamically registers the client at a server (RFC 7591).
 func registerDynamically(ctx context.Context, web *http.Client, server *ServerMetadata, about ClientMetadata, redirect string, scopes []string) (*Registration, error) {
 	const op = "register"
 	about.ClientID = ""
@@ -198,11 +204,12 @@ func registerDynamically(ctx context.Context, web *http.Client, server *ServerMe
 		return nil, &Error{Op: op, Status: resp.Status, Code: safeText(a.Error, 64), Description: safeText(a.Description, 200)}
 	}
 	if readErr != nil || a.ClientID == "" {
-		return nil, &Error{Op: op, Status: resp.Status, Err: errors.New("the answer holds no client_id")}
+		return nil, &Error{Op: op, Status: resp.Status, Err: errors.New("the response has no client_id")}
 	}
 	reg := &Registration{Issuer: server.Issuer, ClientID: a.ClientID, Secret: a.Secret, AuthMethod: a.AuthMethod, RedirectURIs: a.RedirectURIs}
 	if reg.AuthMethod == "" {
-		reg.AuthMethod = about.TokenAuthMethod // a server that changes what was asked for says so
+		// A server that changes the requested method sends it.
+		reg.AuthMethod = about.TokenAuthMethod
 	}
 	if reg.Secret == "" && reg.AuthMethod != AuthPrivateKey {
 		reg.AuthMethod = AuthNone
@@ -216,8 +223,8 @@ func registerDynamically(ctx context.Context, web *http.Client, server *ServerMe
 	return reg, nil
 }
 
-// applicationType is that of OpenID Connect Dynamic Client Registration 1.0, section 2: "native" for who comes back to this machine or
-// to a scheme of its own.
+// applicationType returns the application type of OpenID Connect Dynamic Client Registration 1.0,
+// section 2: "native" if the redirect address is on this machine or has a custom scheme.
 func applicationType(redirect string) string {
 	u, err := url.Parse(redirect)
 	if err == nil && u.Scheme == "https" && !outbound.IsLoopback(u.Hostname()) {

@@ -13,7 +13,7 @@ import (
 
 func TestRegistration(t *testing.T) {
 	for name, c := range map[string]struct {
-		methods []string // nil: not said, which means basic
+		methods []string // nil: not listed, which means basic
 		reply   map[string]any
 		asked   string // token_endpoint_auth_method
 		basic   string // user and password at the token endpoint

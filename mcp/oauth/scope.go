@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// ScopeOffline asks for a refresh token (OpenID Connect Core 1.0, section 11).
+// ScopeOffline is the scope that requests a refresh token (OpenID Connect Core 1.0, section 11).
 const ScopeOffline = "offline_access"
 
-// Scopes reads a scope parameter: names between spaces (RFC 6749, section 3.3). Empty names and repetitions are dropped, and names with
-// characters that a scope cannot have.
+// Scopes parses a scope parameter: names separated by spaces (RFC 6749, section 3.3). It drops
+// empty names, duplicates, and names with characters that are not allowed in a scope.
 func Scopes(text string) []string {
 	var list []string
 	for name := range strings.FieldsSeq(text) {
@@ -18,7 +18,7 @@ func Scopes(text string) []string {
 	return list
 }
 
-// addScopes appends to list, which is copied, the names that are not in it.
+// addScopes returns a copy of list with the names appended that it lacks.
 func addScopes(list []string, names ...string) []string {
 	list = slices.Clip(list)
 	for _, name := range names {
@@ -38,7 +38,7 @@ func isScope(name string) bool {
 	return name != ""
 }
 
-// hasScopes reports whether all of wanted are in list.
+// hasScopes reports whether list contains all of wanted.
 func hasScopes(list, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(list, name) })
 }

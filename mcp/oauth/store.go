@@ -6,31 +6,35 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
+
+	"github.com/da1ed7bb/parley/internal/x/private"
 )
 
-// A Store keeps secrets by key, between runs of a program: tokens, registrations, private keys. It is the seam for a system's keychain; [Files]
-// and [Memory] are here. It is safe for concurrent use.
+// A Store stores secrets by key between runs of a program: tokens, registrations, private keys. It
+// is the interface to a system's keychain; this package has [Files] and [Memory]. It is safe for
+// concurrent use.
 type Store interface {
-	// Load returns what was saved under key, and fs.ErrNotExist if that is nothing. Keys are printable, up to a few hundred bytes.
+	// Load returns the secret stored under key, or fs.ErrNotExist if key has no secret. Keys are
+	// printable and up to a few hundred bytes long.
 	Load(ctx context.Context, key string) ([]byte, error)
 
-	// Save keeps secret under key in place of what was there. nil takes it away.
+	// Save stores secret under key and replaces the previous one. If secret is nil, the entry is
+	// deleted.
 	Save(ctx context.Context, key string, secret []byte) error
 }
 
-// Memory is a [Store] that ends with the program. The zero value is ready for use.
+// Memory is a [Store] in memory, lost when the program exits. The zero value is ready for use.
 type Memory struct {
-	mu sync.Mutex // guards what is below
+	mu sync.Mutex // guards the fields below
 	by map[string][]byte
 }
 
-// Load returns what was saved under key.
+// Load returns the secret stored under key.
 func (m *Memory) Load(_ context.Context, key string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,7 +45,7 @@ func (m *Memory) Load(_ context.Context, key string) ([]byte, error) {
 	return append([]byte(nil), secret...), nil
 }
 
-// Save keeps secret under key.
+// Save stores secret under key.
 func (m *Memory) Save(_ context.Context, key string, secret []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,9 +60,10 @@ func (m *Memory) Save(_ context.Context, key string, secret []byte) error {
 	return nil
 }
 
-// Files is a [Store] of files in one folder, which is made with mode 0700; each has mode 0600, a name that tells nothing, and is replaced as a
-// whole. A file that others may read is not taken. On Windows the folder's access list does what the modes do elsewhere: choose one in the
-// user's profile.
+// Files is a [Store] of files in one directory, which is created with mode 0700. Each file has mode
+// 0600 and a name that reveals nothing, and is replaced atomically. A file that other users can
+// read, that another user owns, or that is a link is rejected. On Windows the directory's access
+// list has the role of the modes: choose a directory in the user's profile.
 type Files struct {
 	Dir string
 }
@@ -66,10 +71,11 @@ type Files struct {
 // maxSecret bounds one file, in bytes.
 const maxSecret = 256 << 10
 
-// DefaultDir is where a user's tokens are kept when the program does not say: folder "parley/oauth" in $XDG_STATE_HOME, or in ~/.local/state.
+// DefaultDir returns the default directory for a user's tokens: "parley/oauth" in $XDG_STATE_HOME
+// or in ~/.local/state.
 func DefaultDir() (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(base) { // relative ones are invalid (XDG Base Directory Specification)
+	if !filepath.IsAbs(base) { // relative paths are invalid (XDG Base Directory Specification)
 		home, err := os.UserHomeDir()
 		if err != nil {
 			return "", err
@@ -86,23 +92,7 @@ func (f *Files) path(key string) string {
 
 // Load reads the file of key.
 func (f *Files) Load(_ context.Context, key string) ([]byte, error) {
-	file, err := os.Open(f.path(key))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	about, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if runtime.GOOS != "windows" && about.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("oauth: %s may be read by others (mode %04o): remove it, or chmod 600", file.Name(), about.Mode().Perm())
-	}
-	secret, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
-	if err == nil && len(secret) > maxSecret {
-		return nil, fmt.Errorf("oauth: %s is too large", file.Name())
-	}
-	return secret, err
+	return private.ReadSecret(f.path(key), maxSecret)
 }
 
 // Save replaces the file of key.
@@ -118,24 +108,7 @@ func (f *Files) Save(_ context.Context, key string, secret []byte) error {
 		return err
 	}
 	if about, err := os.Stat(f.Dir); err != nil || runtime.GOOS != "windows" && about.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("oauth: others may write into %s: chmod 700", f.Dir)
+		return fmt.Errorf("oauth: other users can write to %s; to fix it, run: chmod 700 %[1]s", f.Dir)
 	}
-	temp, err := os.CreateTemp(f.Dir, ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(secret)
-	if err == nil {
-		err = temp.Sync()
-	}
-	if closed := temp.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name()) // already failing with err
-	}
-	return err
+	return private.Write(path, secret)
 }

@@ -53,6 +53,36 @@ func TestFiles(t *testing.T) {
 		if err := os.Chmod(path, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		elsewhere := filepath.Join(t.TempDir(), "planted")
+		if err := errors.Join(os.WriteFile(elsewhere, []byte("planted"), 0o600), os.Rename(path, path+".own"), os.Symlink(elsewhere, path)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Load(ctx, "key /with: odd?"); err == nil {
+			t.Errorf("a link was followed: %q", got)
+		}
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Load(ctx, "key /with: odd?"); err == nil {
+			t.Errorf("a folder was read: %q", got)
+		}
+		if err := errors.Join(os.Remove(path), os.WriteFile(path, make([]byte, 256<<10+1), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Load(ctx, "key /with: odd?"); err == nil {
+			t.Errorf("%d bytes were read", len(got))
+		}
+		if os.Getuid() == 0 { // only root can give a file away
+			if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.Truncate(path, 1), os.Chown(path, 12345, -1)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := f.Load(ctx, "key /with: odd?"); err == nil {
+				t.Errorf("a file of another user was read: %q", got)
+			}
+		}
+		if err := errors.Join(os.Remove(path), os.Rename(path+".own", path)); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.Chmod(dir, 0o770); err != nil {
 			t.Fatal(err)
 		}

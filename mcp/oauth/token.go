@@ -15,34 +15,39 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/outbound"
 )
 
-// A Token is what an authorization server gave for one resource.
+// A Token is a token that an authorization server issued for one resource.
 type Token struct {
-	Access   string    `json:"access_token"`
-	Type     string    `json:"token_type"` // [SchemeBearer] or [SchemeDPoP]
-	Refresh  string    `json:"refresh_token,omitempty"`
-	Expires  time.Time `json:"expires,omitzero"` // zero: not known
-	Scopes   []string  `json:"scopes,omitempty"` // what it was given for; what was asked for when the server did not say
-	Issuer   string    `json:"issuer"`
-	Resource string    `json:"resource,omitempty"` // as sent in the resource parameter; "" for servers of MCP 2025-03-26
-	ClientID string    `json:"client_id,omitempty"`
+	Access  string    `json:"access_token"`
+	Type    string    `json:"token_type"` // [SchemeBearer] or [SchemeDPoP]
+	Refresh string    `json:"refresh_token,omitempty"`
+	Expires time.Time `json:"expires,omitzero"` // zero if unknown
+	// Scopes holds the granted scopes, or the requested ones if the server did not list them.
+	Scopes []string `json:"scopes,omitempty"`
+	Issuer string   `json:"issuer"`
+	// Resource is the sent resource parameter; it is empty for servers of MCP 2025-03-26.
+	Resource string `json:"resource,omitempty"`
+	ClientID string `json:"client_id,omitempty"`
 }
 
-// early is how long before its end a token is not used any more.
+// early is how long before its expiry a token is no longer used.
 const early = 10 * time.Second
 
-// fresh reports whether the token can be shown at a time.
+// fresh reports whether the token can be used at the given time.
 func (t *Token) fresh(now time.Time) bool {
 	return t != nil && t.Access != "" && (t.Expires.IsZero() || now.Add(early).Before(t.Expires))
 }
 
-// An Error is why there is no authorization. Nothing in its text comes from a peer except the error code and, where the peer is the
-// authorization server that was asked, its description: printable ASCII, at most 200 bytes.
+// An Error reports why authorization failed. Its text contains nothing from a peer except the error
+// code and, if the peer is the authorization server in use, its description: printable ASCII, at
+// most 200 bytes.
 type Error struct {
-	Op          string // what was tried: "discover", "register", "authorize", "token", "refresh", "exchange", "step up", "show"
-	Code        string // the OAuth error code, such as "invalid_grant"; "" when no server gave one
-	Description string // error_description of that answer
-	Status      int    // HTTP status of that answer; 0 when there was none
-	Err         error  // our own reason; nil when Code says it all
+	// Op is the operation: "discover", "register", "authorize", "token", "refresh", "exchange",
+	// "step up" or "show".
+	Op          string
+	Code        string // the OAuth error code, such as "invalid_grant"; "" if no server sent one
+	Description string // the error_description of that response
+	Status      int    // the HTTP status of that response; 0 if there was none
+	Err         error  // the local reason; nil if Code is sufficient
 }
 
 func (e *Error) Error() string {
@@ -63,37 +68,43 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns our own reason.
+// Unwrap returns the local reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reasons that callers may look for with errors.Is.
+// Reasons for use with errors.Is.
 var (
-	// ErrResource: the metadata speaks for another resource than the server that was called.
-	ErrResource = errors.New("oauth: the metadata is about another resource")
+	// ErrResource reports that the metadata is about another resource than the called server.
+	ErrResource = errors.New("oauth: the metadata describes another resource")
 
-	// ErrIssuer: metadata, an answer or a stored token names another issuer than the one it was asked of (RFC 8414, section 3.3; RFC 9207).
-	ErrIssuer = errors.New("oauth: another issuer than expected")
+	// ErrIssuer reports that metadata, a response or a stored token names another issuer than the
+	// expected one (RFC 8414, section 3.3; RFC 9207).
+	ErrIssuer = errors.New("oauth: unexpected issuer")
 
-	// ErrPKCE: the authorization server does not say that it checks S256 code challenges.
+	// ErrPKCE reports that the authorization server does not list support for S256 code challenges.
 	ErrPKCE = errors.New("oauth: the authorization server does not support PKCE with S256")
 
-	// ErrState: an answer to an authorization request that we did not make.
-	ErrState = errors.New("oauth: an answer to another request")
+	// ErrState reports a response to an authorization request that this client did not make.
+	ErrState = errors.New("oauth: a response to another request")
 
-	// ErrClient: no way to be known to the authorization server: not registered, no document, no dynamic registration.
+	// ErrClient reports that the client has no way to identify itself to the authorization server:
+	// no registration, no document, no dynamic registration.
 	ErrClient = errors.New("oauth: no registration at this authorization server")
 
-	// ErrScope: the server keeps asking for a scope that the token was not given, or was given in vain.
-	ErrScope = errors.New("oauth: the token does not reach far enough")
+	// ErrScope reports that the server keeps requiring a scope that was not granted, or that was
+	// granted without effect.
+	ErrScope = errors.New("oauth: the token lacks a required scope")
 
-	// ErrRejected: the server does not take a token that its own authorization server has just given.
+	// ErrRejected reports that the server rejects a token that its own authorization server has
+	// just issued.
 	ErrRejected = errors.New("oauth: the server rejects a new token")
 
-	// ErrDPoP: a token that is not bound to our key where the server demands one.
-	ErrDPoP = errors.New("oauth: no DPoP-bound token to be had")
+	// ErrDPoP reports a token that is not bound to the client's key although the server requires
+	// it.
+	ErrDPoP = errors.New("oauth: cannot get a DPoP-bound token")
 )
 
-// Grant types and token types (RFC 6749, RFC 7523, RFC 8693, draft-ietf-oauth-identity-assertion-authz-grant).
+// Grant types and token types (RFC 6749, RFC 7523, RFC 8693,
+// draft-ietf-oauth-identity-assertion-authz-grant).
 const (
 	grantCode         = "authorization_code"
 	grantRefresh      = "refresh_token"
@@ -102,27 +113,29 @@ const (
 	grantJWTBearer    = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	typeIDToken       = "urn:ietf:params:oauth:token-type:id_token"
 	typeIDJAG         = "urn:ietf:params:oauth:token-type:id-jag"
+	typeAccessToken   = "urn:ietf:params:oauth:token-type:access_token"
+	typeJWT           = "urn:ietf:params:oauth:token-type:jwt"
 	assertionJWT      = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 	headerDPoP        = "DPoP"
 	headerNonce       = "DPoP-Nonce"
 	errorUseNonce     = "use_dpop_nonce"
 	errorInvalidGrant = "invalid_grant"
-	maxTokenText      = 32 << 10 // bytes of an access or refresh token that we keep
+	maxTokenText      = 32 << 10 // bytes of an accepted access or refresh token
 )
 
-// answer is what a token endpoint says, in success and in failure (RFC 6749, sections 5.1 and 5.2).
+// answer is the success or error response of a token endpoint (RFC 6749, sections 5.1 and 5.2).
 type answer struct {
 	Access      string         `json:"access_token"`
 	Type        string         `json:"token_type"`
 	IssuedType  string         `json:"issued_token_type"`
 	Refresh     string         `json:"refresh_token"`
-	ExpiresIn   jsontext.Value `json:"expires_in"` // a number; some servers send it as a string
+	ExpiresIn   jsontext.Value `json:"expires_in"` // a number; some servers send a string
 	Scope       *string        `json:"scope"`
 	Error       string         `json:"error"`
 	Description string         `json:"error_description"`
 }
 
-// seconds reads expires_in. What is no number counts as not said.
+// seconds parses expires_in. A value that is not a number is ignored.
 func (a *answer) seconds() (time.Duration, bool) {
 	text := strings.Trim(string(a.ExpiresIn), `"`)
 	n, err := strconv.ParseFloat(text, 64)
@@ -132,8 +145,8 @@ func (a *answer) seconds() (time.Duration, bool) {
 	return time.Duration(n * float64(time.Second)), true
 }
 
-// post sends a form to a token endpoint and reads the answer. With a key it shows a proof, and sends again, once, when the server wants
-// its nonce in it (RFC 9449, section 8).
+// post sends a form to a token endpoint and parses the response. With a key it sends a proof, and
+// sends the request once more if the server requires its nonce (RFC 9449, section 8).
 func post(ctx context.Context, web *http.Client, op, endpoint string, form url.Values, auth clientAuth, key *Key, nonces *nonces) (*answer, error) {
 	for again := true; ; again = false {
 		sent := make(url.Values, len(form)+4)
@@ -181,7 +194,7 @@ func post(ctx context.Context, web *http.Client, op, endpoint string, form url.V
 	}
 }
 
-// safeText returns a peer's text for people: printable ASCII, bounded.
+// safeText returns a peer's text for display: printable ASCII of bounded length.
 func safeText(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -192,11 +205,11 @@ func safeText(text string, most int) string {
 	return text
 }
 
-// token makes a Token of an answer.
+// token converts a response to a Token.
 func (a *answer) token(op string, key *Key, asked []string, now time.Time) (*Token, error) {
 	t := &Token{Access: a.Access, Refresh: a.Refresh, Scopes: asked}
 	if !isCredential(a.Access) || a.Refresh != "" && !isCredential(a.Refresh) {
-		return nil, &Error{Op: op, Err: errors.New("the answer holds no token that could be sent")}
+		return nil, &Error{Op: op, Err: errors.New("the response has no usable token")}
 	}
 	switch {
 	case strings.EqualFold(a.Type, SchemeBearer):
@@ -207,7 +220,7 @@ func (a *answer) token(op string, key *Key, asked []string, now time.Time) (*Tok
 		return nil, &Error{Op: op, Err: fmt.Errorf("a token of unknown type %q", safeText(a.Type, 40))}
 	}
 	if key != nil && t.Type != SchemeDPoP {
-		return nil, &Error{Op: op, Err: fmt.Errorf("%w: the server gave a token for anybody", ErrDPoP)}
+		return nil, &Error{Op: op, Err: fmt.Errorf("%w: the server issued a token that is not bound to a key", ErrDPoP)}
 	}
 	if d, ok := a.seconds(); ok {
 		t.Expires = now.Add(d)
@@ -218,7 +231,8 @@ func (a *answer) token(op string, key *Key, asked []string, now time.Time) (*Tok
 	return t, nil
 }
 
-// isCredential reports whether a text can stand in an Authorization header: visible ASCII without spaces.
+// isCredential reports whether a text is valid in an Authorization header: visible ASCII without
+// spaces.
 func isCredential(text string) bool {
 	for _, c := range []byte(text) {
 		if c <= ' ' || c > '~' {

@@ -7,10 +7,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/da1ed7bb/parley/internal/x/rescue"
+	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// travel runs f for all who need a token, or waits for the trip that is under way. used is the token that did not do; whoever finds
-// another one in its place takes that.
+// travel runs f for all callers that need a token, or waits for the running trip. used is the token
+// that was not accepted; if it has been replaced meanwhile, travel returns the replacement.
 func (c *Client) travel(ctx context.Context, f func(context.Context) (*session, error), used *session) (*session, error) {
 	c.mu.Lock()
 	if c.session != used && c.session != nil {
@@ -37,7 +40,7 @@ func (c *Client) travel(ctx context.Context, f func(context.Context) (*session, 
 	}
 }
 
-// run makes one trip. It keeps the values of the request's context, not its end.
+// run makes one trip. It uses the values of the request's context but not its cancellation.
 func (c *Client) run(ctx context.Context, t *trip, f func(context.Context) (*session, error)) {
 	limit := c.Timeout
 	if limit == 0 {
@@ -49,13 +52,17 @@ func (c *Client) run(ctx context.Context, t *trip, f func(context.Context) (*ses
 	defer stop(nil)
 	defer context.AfterFunc(c.life, func() { stop(ErrClosed) })()
 
-	got, err := f(ctx)
+	var got *session
+	err := rescue.Call(c.report, func() (err error) { // of a Grant, a Store or an http.RoundTripper
+		got, err = f(ctx)
+		return err
+	})
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); !ok || e == nil {
 			err = &Error{Op: "authorize", Err: err}
 		}
 	} else {
-		c.report("store", c.saveSession(ctx, got))
+		c.report(jsonrpc.ReportStore, rescue.Call(c.report, func() error { return c.saveSession(ctx, got) }))
 	}
 	c.mu.Lock()
 	if err == nil {
@@ -67,17 +74,17 @@ func (c *Client) run(ctx context.Context, t *trip, f func(context.Context) (*ses
 	close(t.done)
 }
 
-// renew gets a token in place of one that the server did not take, or of none.
+// renew obtains a token to replace one that the server rejected, or the first token.
 func (c *Client) renew(ctx context.Context, challenges []Challenge, used *session) (*session, error) {
 	if c.Grant == nil {
-		return nil, &Error{Op: "authorize", Status: 401, Err: errors.New("the server wants a token, and there is no way to get one")}
+		return nil, &Error{Op: "authorize", Status: 401, Err: errors.New("the server requires a token, and no grant is configured")}
 	}
 	if err := c.lately(); err != nil {
 		return nil, err
 	}
 	return c.travel(ctx, func(ctx context.Context) (*session, error) {
 		if stored := c.load(ctx); stored != nil && used != nil && stored.token.Access != used.token.Access && stored.token.fresh(c.now()) {
-			return stored, nil // another process of this user was here
+			return stored, nil // another process of this user has stored it
 		}
 		if used != nil && used.first && !used.works.Load() {
 			return nil, c.remember(&Error{Op: "show", Status: 401, Err: ErrRejected})
@@ -98,7 +105,8 @@ func (c *Client) renew(ctx context.Context, challenges []Challenge, used *sessio
 	}, used)
 }
 
-// stepUp gets a token for more than the one that was shown (MCP 2025-11-25, Scope Challenge Handling).
+// stepUp obtains a token with more scopes than the one that was sent (MCP 2025-11-25, Scope
+// Challenge Handling).
 func (c *Client) stepUp(ctx context.Context, challenges []Challenge, wanted []string, used *session) (*session, error) {
 	if c.Grant == nil {
 		return nil, &Error{Op: "step up", Code: "insufficient_scope", Status: 403, Err: ErrScope}
@@ -109,7 +117,7 @@ func (c *Client) stepUp(ctx context.Context, challenges []Challenge, wanted []st
 	return c.travel(ctx, func(ctx context.Context) (*session, error) {
 		if !c.mayStep(wanted) {
 			return nil, &Error{Op: "step up", Code: "insufficient_scope", Status: 403,
-				Err: fmt.Errorf("%w: %s was asked for in vain", ErrScope, safeText(joinScopes(wanted), 100))}
+				Err: fmt.Errorf("%w: %s was requested without success", ErrScope, safeText(joinScopes(wanted), 100))}
 		}
 		p, err := c.discover(ctx, challenges, used)
 		if err != nil {
@@ -117,13 +125,15 @@ func (c *Client) stepUp(ctx context.Context, challenges []Challenge, wanted []st
 		}
 		s, err := c.grant(ctx, challenges, used, p)
 		if s != nil {
-			s.works.Store(used == nil || used.works.Load()) // a 403 is no 401: the token itself is taken
+			// Unlike a 401, a 403 means that the token itself is accepted.
+			s.works.Store(used == nil || used.works.Load())
 		}
 		return s, err
 	}, used)
 }
 
-// mayStep counts the times that the same scopes are asked for.
+// mayStep counts how often the same scopes are requested and reports whether they may be requested
+// again.
 func (c *Client) mayStep(wanted []string) bool {
 	most := c.StepUps
 	if most == 0 {
@@ -147,7 +157,7 @@ func (c *Client) mayStep(wanted []string) bool {
 	return s.times <= most
 }
 
-// lately returns the refusal of a moment ago.
+// lately returns a recent refusal.
 func (c *Client) lately() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +167,8 @@ func (c *Client) lately() error {
 	return nil
 }
 
-// remember keeps a refusal for a while: the layers above try again in other ways, and each would be one more request.
+// remember stores a refusal for a while: the layers above retry in other ways, and each retry would
+// be another request.
 func (c *Client) remember(err *Error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +176,8 @@ func (c *Client) remember(err *Error) error {
 	return err
 }
 
-// discover finds out who gives tokens for the server, anew each time: that may change.
+// discover finds the authorization server of the MCP server. It runs each time, because the result
+// can change.
 func (c *Client) discover(ctx context.Context, challenges []Challenge, used *session) (*place, error) {
 	const op = "discover"
 	challenge, _ := find(challenges)
@@ -187,7 +199,8 @@ func (c *Client) discover(ctx context.Context, challenges []Challenge, used *ses
 	return &place{resource: m, server: server}, nil
 }
 
-// choose picks one of several authorization servers: where the last token came from, else where the client is registered, else the first.
+// choose selects one of several authorization servers: the issuer of the last token, else one where
+// the client is registered, else the first.
 func (c *Client) choose(issuers []string, used *session) string {
 	if used != nil && slices.Contains(issuers, used.token.Issuer) {
 		return used.token.Issuer
@@ -200,7 +213,7 @@ func (c *Client) choose(issuers []string, used *session) string {
 	return issuers[0]
 }
 
-// server returns the metadata of an issuer, fetched anew and kept for [Client.known].
+// server fetches the metadata of an issuer and stores it for [Client.known].
 func (c *Client) server(ctx context.Context, issuer string) (*ServerMetadata, error) {
 	m, err := serverMetadata(ctx, c.web, c.policy, issuer)
 	if err != nil {
@@ -215,7 +228,7 @@ func (c *Client) server(ctx context.Context, issuer string) (*ServerMetadata, er
 	return m, nil
 }
 
-// grant gets a first token.
+// grant obtains a first token.
 func (c *Client) grant(ctx context.Context, challenges []Challenge, used *session, p *place) (*session, error) {
 	key, err := c.bindingKey(challenges, p)
 	if err != nil {
@@ -229,7 +242,8 @@ func (c *Client) grant(ctx context.Context, challenges []Challenge, used *sessio
 			return nil, err
 		}
 		if e.Code == "invalid_client" {
-			c.unregister(ctx, p.server.Issuer) // a server that forgot us is asked to take us again
+			// If the server no longer has our registration, register again.
+			c.unregister(ctx, p.server.Issuer)
 		}
 		return nil, c.remember(e)
 	}
@@ -239,8 +253,9 @@ func (c *Client) grant(ctx context.Context, challenges []Challenge, used *sessio
 	return &session{token: t, key: key, first: true}, nil
 }
 
-// scopes are what to ask for (MCP 2025-11-25, Scope Selection Strategy): what the challenge names, else all that the resource has, else
-// nothing; with what the last token from there was good for (MCP 2026-07-28). Whether to ask for a refresh token is the grant's to say.
+// scopes returns the scopes to request (MCP 2025-11-25, Scope Selection Strategy): those of the
+// challenge, else all scopes of the resource, else none. The scopes of the last token from there
+// are added (MCP 2026-07-28). The grant decides whether to request a refresh token.
 func (c *Client) scopes(challenges []Challenge, used *session, p *place) []string {
 	var list []string
 	challenge, _ := find(challenges)
@@ -260,7 +275,7 @@ func (c *Client) scopes(challenges []Challenge, used *session, p *place) []strin
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return name == ScopeOffline })
 }
 
-// bindingKey returns the key that the token is to be bound to, nil for a bearer token.
+// bindingKey returns the key to bind the token to, or nil for a bearer token.
 func (c *Client) bindingKey(challenges []Challenge, p *place) (*Key, error) {
 	asked, bearer := p.resource != nil && p.resource.DPoPRequired, false
 	for _, ch := range challenges {
@@ -296,11 +311,12 @@ func (c *Client) bindingKey(challenges []Challenge, p *place) (*Key, error) {
 	return key, nil
 }
 
-// refresh trades the refresh token (RFC 6749, section 6), at the issuer it came from.
+// refresh uses the refresh token (RFC 6749, section 6) at its issuer.
 func (c *Client) refresh(ctx context.Context, used *session) (*session, error) {
 	const op = "refresh"
 	if stored := c.load(ctx); stored != nil && stored.token.Access != used.token.Access && stored.token.fresh(c.now()) {
-		return stored, nil // another process of this user was here, and took the refresh token
+		// Another process of this user has used the refresh token and stored the result.
+		return stored, nil
 	}
 	c.mu.Lock()
 	server := c.servers[used.token.Issuer]

@@ -11,11 +11,11 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// A way is an http.RoundTripper that notes what goes through it.
+// A way is an http.RoundTripper that records requests.
 type way struct {
 	next http.RoundTripper
 
-	mu   sync.Mutex // guards what is below
+	mu   sync.Mutex // guards the fields below
 	seen []string
 }
 
@@ -31,7 +31,7 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Watch sees every request of the way to a token but those to the server itself.
+// Watch sees every request for a token except those to the MCP server itself.
 func TestWatch(t *testing.T) {
 	w := newWorld(t)
 	watched := new(way)
@@ -48,7 +48,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// What is put around the requests does not widen where they may lead.
+// Wrapping the transport does not extend the allowed destinations.
 func TestWatchIsCheckedToo(t *testing.T) {
 	w := newWorld(t)
 	c := w.client(t, new(user))
@@ -59,7 +59,7 @@ func TestWatchIsCheckedToo(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	}
-	if _, _, err := post(t, c, "x"); err == nil || !strings.Contains(err.Error(), "not to be reached") {
+	if _, _, err := post(t, c, "x"); err == nil || !strings.Contains(err.Error(), "must not be reached") {
 		t.Errorf("it ended with %v", err)
 	}
 }
@@ -68,7 +68,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Who comes back with another state is told.
+// A request with another state is reported to Stray.
 func TestStray(t *testing.T) {
 	states := make(chan string, 4)
 	l := &oauth.Loopback{
@@ -91,7 +91,7 @@ func TestStray(t *testing.T) {
 	if got := <-states; got != "T" {
 		t.Errorf("Stray got %q", got)
 	}
-	for status := 400; status != 200; { // until the browser was opened
+	for status := 400; status != 200; { // until the browser has been opened
 		status, _ = get(t, visit.Redirect+"?state=S&code=x", "")
 	}
 	if err := <-done; err != nil {

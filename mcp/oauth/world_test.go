@@ -15,20 +15,21 @@ import (
 	"github.com/da1ed7bb/parley/mcp/oauth"
 )
 
-// A world is an MCP server and an authorization server in one place, as plain tables of answers, and what was asked of them.
+// A world is an MCP server and an authorization server in one, with tables of responses and a log
+// of requests.
 type world struct {
 	url string
 
-	mu     sync.Mutex // guards what is below
+	mu     sync.Mutex // guards the fields below
 	asked  []string   // "GET /path", in order
 	forms  []url.Values
 	pages  map[string]func(http.ResponseWriter, *http.Request)
-	tokens map[string]string // token -> its scopes; what the MCP server takes
+	tokens map[string]string // token -> its scopes; accepted by the MCP server
 	serial int
 }
 
-// newWorld starts a server whose answers are in pages. It begins with an authorization server at its root, and metadata of the resource at
-// the place with the path.
+// newWorld starts a server that responds from pages. Initially it has an authorization server at
+// its root, and resource metadata at the well-known address with the path.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{pages: map[string]func(http.ResponseWriter, *http.Request){}, tokens: map[string]string{}}
@@ -45,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// server is metadata of an authorization server below a path.
+// server returns metadata of an authorization server below a path.
 func (w *world) server(path string) map[string]any {
 	return map[string]any{"issuer": w.url + path, "authorization_endpoint": w.url + path + "/authorize", "token_endpoint": w.url + path + "/token",
 		"registration_endpoint": w.url + path + "/register", "code_challenge_methods_supported": []string{"S256"},
@@ -90,7 +91,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	page(rw, r)
 }
 
-// token gives a token for what was asked for last.
+// token issues a token for the last requested scopes.
 func (w *world) token(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	w.serial++
@@ -100,7 +101,7 @@ func (w *world) token(rw http.ResponseWriter, r *http.Request) {
 	answer(rw, 200, map[string]any{"access_token": token, "token_type": "bearer", "expires_in": 3600})
 }
 
-// mcp takes tokens that it knows.
+// mcp accepts the issued tokens.
 func (w *world) mcp(rw http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	w.mu.Lock()
@@ -114,7 +115,7 @@ func (w *world) mcp(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(rw, "hello %s", token)
 }
 
-// since lists what was asked, without those to the MCP server, and forgets it.
+// since returns and clears the log of requests, without those to the MCP server.
 func (w *world) since() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +124,7 @@ func (w *world) since() []string {
 	return list
 }
 
-// count tells how often something was asked.
+// count returns how often a request was made.
 func (w *world) count(what string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,11 +137,12 @@ func (w *world) count(what string) int {
 	return n
 }
 
-// A user answers authorization requests. The zero value says yes, in the name of the issuer that metadata names.
+// A user answers authorization requests. The zero value consents, with the issuer from the
+// metadata.
 type user struct {
-	mu     sync.Mutex // guards what is below
+	mu     sync.Mutex // guards the fields below
 	asked  []url.Values
-	answer func(url.Values) url.Values // nil: yes
+	answer func(url.Values) url.Values // nil: consent
 }
 
 const back = "http://127.0.0.1:1/callback"
@@ -161,7 +163,7 @@ func (u *user) begin(context.Context, []string) (*oauth.Visit, error) {
 	}}, nil
 }
 
-// client makes a Client of the world's server with a user.
+// client returns a Client of the world's server with a user.
 func (w *world) client(t *testing.T, u *user) *oauth.Client {
 	t.Helper()
 	c := &oauth.Client{Resource: w.url + "/mcp", Base: &http.Transport{}}
@@ -175,7 +177,7 @@ func (w *world) client(t *testing.T, u *user) *oauth.Client {
 	return c
 }
 
-// post sends a request through a client, and returns status and body.
+// post sends a request through a client and returns status and body.
 func post(t *testing.T, c *oauth.Client, body string) (int, string, error) {
 	t.Helper()
 	return postTo(t.Context(), t, c, c.Resource, body)

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	maxWaiting = 1024    // writes that wait for a commit; more wait for room
+	maxWaiting = 1024    // writes waiting for a commit; further writes wait for a free place
 	maxGroup   = 512     // writes in one commit
-	maxBytes   = 8 << 20 // and their bytes, more or less
+	maxBytes   = 8 << 20 // approximate bytes in one commit
 	sweepEvery = time.Minute
-	sweepMost  = 1000 // values that are dropped in one go
+	sweepMost  = 1000 // values removed in one sweep
 	headEvery  = 100 * time.Millisecond
 )
 
-// An op is one write that waits.
+// An op is one waiting write.
 type op struct {
 	ctx  context.Context
 	do   func(*batch) (uint64, error)
 	size int64
-	done chan outcome // has room for one
+	done chan outcome // buffer of one
 }
 
 type outcome struct {
@@ -33,8 +33,11 @@ type outcome struct {
 	err error
 }
 
-// write runs do in a commit. An error of do's own leaves everything as it was.
+// write runs do in a commit. If do itself returns an error, nothing is changed.
 func (s *Store) write(ctx context.Context, size int64, do func(*batch) (uint64, error)) (uint64, error) {
+	if s.readOnly {
+		return 0, &store.Fault{Reason: store.ReasonFailed, Err: errReadOnly}
+	}
 	o := &op{ctx: ctx, do: do, size: size, done: make(chan outcome, 1)}
 	select {
 	case s.ops <- o:
@@ -51,7 +54,7 @@ func (s *Store) write(ctx context.Context, size int64, do func(*batch) (uint64, 
 	case <-s.stopped:
 	}
 	select {
-	case r := <-o.done: // it was in time
+	case r := <-o.done: // it finished in time
 		return r.n, r.err
 	default:
 		return 0, store.ErrClosed
@@ -69,17 +72,17 @@ func (s *Store) commits(m meta) {
 		case first = <-s.ops:
 		case <-s.stop:
 			select {
-			case first = <-s.ops: // what was queued before is still done
+			case first = <-s.ops: // writes queued before the close are still executed
 			default:
 				return
 			}
 		}
-		runtime.Gosched() // those who were just acknowledged may have more
+		runtime.Gosched() // acknowledged callers may have more writes
 		b.run(s.gather(first))
 	}
 }
 
-// gather returns the ops that wait, up to the bounds of a commit.
+// gather returns the waiting ops, up to the bounds of a commit.
 func (s *Store) gather(first *op) []*op {
 	ops, size := []*op{first}, first.size
 	for len(ops) < maxGroup && size < maxBytes {
@@ -94,9 +97,10 @@ func (s *Store) gather(first *op) []*op {
 	return ops
 }
 
-// syncHead is the goroutine that syncs the record of what was acknowledged, soon after it was written and at most every
-// headEvery. It need not be before: commits are synced by themselves, a crash of the process loses nothing that was written, and
-// a record from a little earlier only knows a little less.
+// syncHead is the goroutine that syncs the record of acknowledged commits, soon after it was
+// written and at most once per headEvery. It does not have to be earlier: commits are synced
+// separately, a crash of the process loses nothing that was written, and a slightly older record
+// only contains slightly less.
 func (s *Store) syncHead() {
 	defer close(s.synced)
 	for {
@@ -106,7 +110,7 @@ func (s *Store) syncHead() {
 			return
 		}
 		if err := datasync(s.head.f); err != nil {
-			_ = s.breakWith(fault(err)) // the next write is told
+			_ = s.breakWith(fault(err)) // reported to the next write
 		}
 		pause := time.NewTimer(headEvery)
 		select {
@@ -117,7 +121,7 @@ func (s *Store) syncHead() {
 	}
 }
 
-// broke returns why there are no more writes, or nil.
+// broke returns the fault that prevents further writes, or nil.
 func (s *Store) broke() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -127,46 +131,46 @@ func (s *Store) broke() error {
 	return nil
 }
 
-// breakWith ends all writing: what is on the disk is not known any more until the store is opened again.
+// breakWith stops all writing: the state of the disk is unknown until the store is opened again.
 func (s *Store) breakWith(f *store.Fault) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken == nil {
 		s.broken = f
-		s.report("no more writes until the store is opened again", f)
+		s.report(ReportBroken, f)
 	}
 	return s.broken
 }
 
-// A batch is a commit in the making, and belongs to the goroutine of commits.
+// A batch is a commit in progress. It belongs to the commits goroutine.
 type batch struct {
 	s          *Store
 	statements map[string]*sql.Stmt
 	swept      time.Time
 
-	meta meta // as the last commit left it
+	meta meta // as of the last commit
 
-	// What this commit changes.
+	// The changes of this commit.
 	begun bool
 	now   time.Time
 	next  meta
-	heads map[string]*head // nil for a log that is dropped
-	rows  []any            // the columns of events that are not written yet
+	heads map[string]*head // nil for a dropped log
+	rows  []any            // columns of events that are not written yet
 }
 
 func (b *batch) close() {
 	for _, st := range b.statements {
-		_ = st.Close() // the connection goes next
+		_ = st.Close() // the connection is closed next
 	}
 }
 
-// A databaseError ends the whole commit.
+// A databaseError fails the whole commit.
 type databaseError struct{ err error }
 
 func (e databaseError) Error() string { return e.err.Error() }
 func (e databaseError) Unwrap() error { return e.err }
 
-// run does ops in one commit and answers them.
+// run executes ops in one commit and sends the outcomes.
 func (b *batch) run(ops []*op) {
 	b.begun, b.now, b.next, b.heads, b.rows = false, time.Now(), b.meta, map[string]*head{}, b.rows[:0]
 	err := b.s.broke()
@@ -201,21 +205,22 @@ func (b *batch) run(ops []*op) {
 	}
 }
 
-// fail takes everything back and says so to all.
+// fail rolls back the commit and sends the error to all ops.
 func (b *batch) fail(ops []*op, err error) {
 	f := fault(err)
 	if b.begun {
-		_, _ = b.s.writer.ExecContext(context.Background(), "ROLLBACK") // SQLite may have done so; if nobody has, BEGIN will say so
+		// SQLite may have rolled back already; otherwise the next BEGIN reports the failure.
+		_, _ = b.s.writer.ExecContext(context.Background(), "ROLLBACK")
 	}
 	if f.Reason != store.ReasonFull {
-		_ = b.s.breakWith(f) // told below
+		_ = b.s.breakWith(f) // reported below
 	}
 	for _, o := range ops {
 		o.done <- outcome{err: f}
 	}
 }
 
-// commit writes the rows about logs and about everything, and makes all of it last.
+// commit writes the rows of the logs and the meta row, and makes the commit durable.
 func (b *batch) commit() error {
 	if !b.begun && len(b.heads) == 0 {
 		return nil
@@ -244,7 +249,7 @@ func (b *batch) commit() error {
 	return b.s.head.write(b.meta.record(), b.s.written)
 }
 
-// saveHead writes the row about a log, if it has changed.
+// saveHead writes the row of a log if it has changed.
 func (b *batch) saveHead(key string, h *head) error {
 	old, existed := b.s.heads[key] // only this goroutine writes it
 	if existed && h != nil && h.sameRow(&old) {
@@ -264,7 +269,7 @@ func (b *batch) saveHead(key string, h *head) error {
 		ON CONFLICT (key) DO UPDATE SET id = ?2, first = ?3, expires = ?4, base = ?5`, key, h.id, h.first, h.expires, h.base[:])
 }
 
-// Events are inserted many at a time, which costs less than half.
+// Many events are inserted per statement, which more than halves the cost.
 const (
 	eventColumns = 7
 	rowsAtOnce   = 16
@@ -273,7 +278,7 @@ const (
 
 var insertEvents = insertEvent + strings.Repeat(`, (?, ?, ?, ?, ?, ?, ?)`, rowsAtOnce-1)
 
-// flush writes the events that are not written yet.
+// flush writes the pending events.
 func (b *batch) flush() error {
 	rows := b.rows
 	b.rows = b.rows[:0]
@@ -287,7 +292,7 @@ func (b *batch) flush() error {
 		}
 		rows = rows[n:]
 	}
-	clear(b.rows[:cap(b.rows)]) // and holds no data
+	clear(b.rows[:cap(b.rows)]) // do not retain their data
 	return nil
 }
 
@@ -304,7 +309,7 @@ func (b *batch) statement(query string) (*sql.Stmt, error) {
 	return st, nil
 }
 
-// exec runs a statement in the commit, which it begins if need be.
+// exec runs a statement in the commit, which it begins if necessary.
 func (b *batch) exec(query string, args ...any) error {
 	if !b.begun {
 		if _, err := b.s.writer.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
-// fillSome writes a little of everything.
+// fillSome writes a few entries of each kind.
 func fillSome(t *testing.T, s store.Store) {
 	t.Helper()
 	for l := range 4 {
@@ -39,7 +39,7 @@ func fillSome(t *testing.T, s store.Store) {
 	}
 }
 
-// dump is everything in a store as text, or the first error.
+// dump returns the contents of a store as text, or the first error.
 func dump(ctx context.Context, s store.Store) (string, error) {
 	var b strings.Builder
 	heads, err := s.Heads(ctx, "", "", 0)
@@ -62,7 +62,8 @@ func dump(ctx context.Context, s store.Store) (string, error) {
 	return b.String(), err
 }
 
-// snapshot returns the files of a folder, but not the index of the log, which lives in memory and is made anew.
+// snapshot returns the files of a directory, except the index of the write-ahead log, which is in
+// memory and created again.
 func snapshot(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -79,7 +80,7 @@ func snapshot(t *testing.T, dir string) map[string][]byte {
 			t.Fatal(err)
 		}
 		if len(b) == 0 && strings.HasSuffix(e.Name(), "-wal") {
-			continue // reading alone makes one
+			continue // reading alone creates one
 		}
 		files[e.Name()] = b
 	}
@@ -101,7 +102,8 @@ func restore(t *testing.T, dir string, files map[string][]byte) {
 	}
 }
 
-// states returns a store's files as a crash leaves them, with everything in the write-ahead log, and as Close does; and what is in it.
+// states returns a store's files after a crash, with everything in the write-ahead log, and after
+// Close, and the store's contents.
 func states(t *testing.T) (crashed, closed map[string][]byte, content string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -127,8 +129,9 @@ func corruption(err error) *sqlite.CorruptError {
 	return c
 }
 
-// Whatever byte is wrong, in whatever file: either it is told when the store is opened, and nothing is touched, or it was in a
-// place that holds nothing, and all is there. PARLEY_FLIPS is how many bytes of each file are tried; 25 by default.
+// For any wrong byte in any file, either Open reports it and changes nothing, or the byte was in
+// unused space and all data is there. PARLEY_FLIPS is the number of bytes tried per file; the
+// default is 25.
 func TestFlippedByte(t *testing.T) {
 	crashed, closed, content := states(t)
 	for state, files := range map[string]map[string][]byte{"after a crash": crashed, "after Close": closed} {
@@ -140,7 +143,8 @@ func TestFlippedByte(t *testing.T) {
 				if n, err := strconv.Atoi(os.Getenv("PARLEY_FLIPS")); err == nil {
 					flips = n
 				}
-				step := max(1, len(files[name])/flips) | 1 // odd, so that it does not keep to one place of each page
+				// Odd, so that the position within pages varies.
+				step := max(1, len(files[name])/flips) | 1
 				for at := 0; at < len(files[name]); at += step {
 					bad := maps.Clone(files)
 					bad[name] = bytes.Clone(bad[name])
@@ -172,7 +176,7 @@ func TestFlippedByte(t *testing.T) {
 	}
 }
 
-// What is wrong is named.
+// The error describes what is wrong.
 func TestCorruptionIsNamed(t *testing.T) {
 	crashed, closed, _ := states(t)
 	flip := func(file, text string) func(map[string][]byte) {
@@ -191,19 +195,19 @@ func TestCorruptionIsNamed(t *testing.T) {
 		harm  func(map[string][]byte)
 		want  string
 	}{
-		{"an event", closed, flip("parley.db", "event 7 of log 3"), `log "log3": event 7 is not what was written`},
-		{"a value", closed, flip("parley.db", "value 1"), `value "value1" is not what was written`},
+		{"an event", closed, flip("parley.db", "event 7 of log 3"), `log "log3": event 7 is corrupt`},
+		{"a value", closed, flip("parley.db", "value 1"), `value "value1" is corrupt`},
 		{"a commit that is only in the log", crashed, flip("parley.db-wal", "event 9 of log 3"), `commits`},
 		{"the log is cut", crashed, func(f map[string][]byte) {
 			f["parley.db-wal"] = f["parley.db-wal"][:len(f["parley.db-wal"])-100]
 		}, `which were acknowledged, are missing`},
 		{"the log is gone", crashed, func(f map[string][]byte) { delete(f, "parley.db-wal") }, ``},
-		{"the database is gone", closed, func(f map[string][]byte) { delete(f, "parley.db") }, `the database is gone`},
+		{"the database is gone", closed, func(f map[string][]byte) { delete(f, "parley.db") }, `the database is missing`},
 		{"the database is empty", closed, func(f map[string][]byte) { f["parley.db"] = nil }, `the database is empty`},
 		{"the database is half", closed, func(f map[string][]byte) { f["parley.db"] = f["parley.db"][:len(f["parley.db"])/2] }, ``},
 		{"the database is no database", closed, func(f map[string][]byte) { f["parley.db"] = []byte(strings.Repeat("no database ", 1000)) }, ``},
-		{"the record is gone", closed, func(f map[string][]byte) { delete(f, "head") }, `the record of what was acknowledged is gone`},
-		{"the record is empty", closed, func(f map[string][]byte) { f["head"] = nil }, `holds no record`},
+		{"the record is gone", closed, func(f map[string][]byte) { delete(f, "head") }, `the record of acknowledged commits is missing`},
+		{"the record is empty", closed, func(f map[string][]byte) { f["head"] = nil }, `contains no record`},
 		{"the database is an older one", closed, func(f map[string][]byte) { f["parley.db"] = older(t) }, `belongs to another database`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -228,7 +232,7 @@ func TestCorruptionIsNamed(t *testing.T) {
 	}
 }
 
-// older is the database of another, younger store.
+// older returns the database of another, newer store.
 func older(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -238,28 +242,28 @@ func older(t *testing.T) []byte {
 	return snapshot(t, dir)["parley.db"]
 }
 
-// Rows that somebody changed with SQLite itself are sound for SQLite, and not for us.
+// Rows changed with SQLite itself are valid for SQLite but not for this package.
 func TestChangedRows(t *testing.T) {
 	_, closed, _ := states(t)
 	for _, c := range []struct{ statement, want string }{
 		{`DELETE FROM events WHERE seq = 25 AND log = (SELECT id FROM logs WHERE key = 'log1')`, `log "log1": events 25 to 25 are missing`},
 		{`DELETE FROM events WHERE pos = (SELECT max(pos) FROM events)`, ``},
 		{`DELETE FROM events`, ``},
-		{`DELETE FROM logs WHERE key = 'log0'`, `belongs to no log`},
+		{`DELETE FROM logs WHERE key = 'log0'`, `does not belong to a log`},
 		{`DELETE FROM vals WHERE key = 'value0'`, `2 values instead of 3`},
 		{`DELETE FROM meta`, `the row about the store is missing`},
-		{`UPDATE events SET data = x'00' WHERE seq = 3`, `event 3 is not what was written`},
+		{`UPDATE events SET data = x'00' WHERE seq = 3`, `event 3 is corrupt`},
 		{`UPDATE events SET seq = 300 WHERE seq = 30`, ``},
-		{`UPDATE events SET prev = 1 WHERE seq = 9`, `event 9 is not what was written`},
-		{`UPDATE events SET time = time + 1 WHERE seq = 30 AND log = 1`, `event 30 is not what was written`},
+		{`UPDATE events SET prev = 1 WHERE seq = 9`, `event 9 is corrupt`},
+		{`UPDATE events SET time = time + 1 WHERE seq = 30 AND log = 1`, `event 30 is corrupt`},
 		{`UPDATE logs SET first = 20 WHERE key = 'log1'`, ``},
 		{`UPDATE logs SET expires = 0`, ``},
 		{`UPDATE logs SET key = 'log' WHERE key = 'log0'`, ``},
-		{`UPDATE vals SET data = x'00'`, `is not what was written`},
-		{`UPDATE vals SET rev = rev + 1`, `is not what was written`},
+		{`UPDATE vals SET data = x'00'`, `is corrupt`},
+		{`UPDATE vals SET rev = rev + 1`, `is corrupt`},
 		{`UPDATE meta SET rev = 1`, `the row about the store`},
-		{`INSERT INTO vals VALUES ('new', 1, 0, x'', x'')`, `is not what was written`},
-		{`INSERT INTO events VALUES (1000, 1, 31, 30, 0, x'', x'')`, `event 31 is not what was written`},
+		{`INSERT INTO vals VALUES ('new', 1, 0, x'', x'')`, `is corrupt`},
+		{`INSERT INTO events VALUES (1000, 1, 31, 30, 0, x'', x'')`, `event 31 is corrupt`},
 	} {
 		t.Run(c.statement, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "store")
@@ -290,7 +294,8 @@ func TestChangedRows(t *testing.T) {
 	}
 }
 
-// A byte that goes wrong while the store is open is seen by who reads it; other logs go on.
+// A byte that changes while the store is open is detected when it is read; other logs are not
+// affected.
 func TestReadsCheck(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, store.Limits{})
@@ -338,7 +343,7 @@ func TestReadsCheck(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	for _, c := range []struct{ statement, reason, want string }{
-		{`PRAGMA user_version = 2`, store.ReasonNewer, "version 2, this program knows 1"},
+		{`PRAGMA user_version = 2`, store.ReasonNewer, "version 2, but this program supports 1"},
 		{`PRAGMA application_id = 77`, store.ReasonFailed, "another program"},
 	} {
 		dir := t.TempDir()

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// datasync syncs what was written, without the times of the file.
+// datasync syncs written data, without the file's timestamps.
 func datasync(f *os.File) error {
 	for {
 		if err := syscall.Fdatasync(int(f.Fd())); err != syscall.EINTR {

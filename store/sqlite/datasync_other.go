@@ -4,5 +4,5 @@ package sqlite
 
 import "os"
 
-// datasync syncs what was written.
+// datasync syncs written data.
 func datasync(f *os.File) error { return f.Sync() }

@@ -4,7 +4,7 @@ package sqlite
 
 import "os"
 
-// syncDir makes the names in a folder last.
+// syncDir makes the directory's entries durable.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -1,4 +1,4 @@
 package sqlite
 
-// syncDir has nothing to do: NTFS keeps names in its own journal.
+// syncDir does nothing: NTFS has a journal for directory entries.
 func syncDir(string) error { return nil }

@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
-// What was written is there when the folder is opened again.
+// The data is still there when the directory is opened again.
 func Example() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -1,6 +1,6 @@
 package sqlite
 
-// WithVFS makes SQLite use another way to its files.
+// WithVFS makes SQLite use the given virtual file system.
 func WithVFS(o Options, vfs string) *Options {
 	o.vfs = vfs
 	return &o

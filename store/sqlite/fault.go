@@ -10,7 +10,7 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// Result codes of SQLite (https://www.sqlite.org/rescode.html); the low byte is the kind.
+// Result codes of SQLite (https://www.sqlite.org/rescode.html); the low byte is the primary code.
 const (
 	codeBusy      = 5
 	codeLocked    = 6
@@ -23,7 +23,7 @@ const (
 	codeShortRead = codeIOErr | 2<<8
 )
 
-// fault says which trouble an error of the database is.
+// fault converts a database error to a Fault.
 func fault(err error) *store.Fault {
 	if f, ok := errors.AsType[*store.Fault](err); ok {
 		return f
@@ -31,7 +31,7 @@ func fault(err error) *store.Fault {
 	reason := store.ReasonFailed
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		switch code := e.Code(); {
-		case code&0xff == codeFull, code == codeIOWrite: // a quota is not told from a broken disk; the next write shows
+		case code&0xff == codeFull, code == codeIOWrite: // a quota looks like a broken disk; the next write shows which it is
 			reason = store.ReasonFull
 		case code&0xff == codeCorrupt, code&0xff == codeNotADB, code == codeShortRead:
 			reason = store.ReasonCorrupt
@@ -42,18 +42,20 @@ func fault(err error) *store.Fault {
 	return &store.Fault{Reason: reason, Err: err}
 }
 
-// maxFindings bounds what a CorruptError lists.
+// maxFindings bounds the list in a CorruptError.
 const maxFindings = 100
 
-// A CorruptError lists what is not as it was written. It is the Err of a [store.Fault].
+// A CorruptError lists data that differs from what was written. It is the Err of a [store.Fault].
 type CorruptError struct {
-	Dir      string
-	Findings []string // one sentence each, such as `log "runs/7": events 5 to 9 are missing`; at most 100
-	More     int      // findings that are not listed
+	Dir string
+	// Findings has one sentence per finding, such as `log "runs/7": events 5 to 9 are missing`; at
+	// most 100.
+	Findings []string
+	More     int // the number of findings not listed
 }
 
 func (e *CorruptError) Error() string {
-	s := fmt.Sprintf("%s is not as it was written: %s", e.Dir, strings.Join(e.Findings, "; "))
+	s := fmt.Sprintf("%s is corrupt: %s", e.Dir, strings.Join(e.Findings, "; "))
 	if e.More > 0 {
 		s += fmt.Sprintf("; and %d more", e.More)
 	}

@@ -10,12 +10,12 @@ import (
 	"os"
 )
 
-// A headFile tells how far the database had come when the last write was acknowledged. It has two slots that are written in
-// turn, so that one is whole whatever happens; each is smaller than a sector.
+// A headFile records the state of the database at the last acknowledged write. It has two slots
+// that are written alternately, so that one is always intact. Each is smaller than a sector.
 type headFile struct{ f *os.File }
 
 type headRecord struct {
-	store   [16]byte // which database it belongs to
+	store   [16]byte // the ID of its database
 	commits uint64
 	meta    [32]byte // hash of the meta row at that commit
 }
@@ -47,7 +47,8 @@ func decodeHead(b []byte) (r headRecord, ok bool) {
 	return r, true
 }
 
-// readHead returns the newest record; there is none if the file does not exist. bad tells that a slot cannot be read.
+// readHead returns the newest record; exists is false if the file does not exist. bad is true if a
+// slot is unreadable.
 func readHead(name string) (r headRecord, exists, bad bool, err error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,12 +73,12 @@ func readHead(name string) (r headRecord, exists, bad bool, err error) {
 		}
 	}
 	if !found {
-		return r, true, true, fmt.Errorf("%s holds no record", name)
+		return r, true, true, fmt.Errorf("%s contains no record", name)
 	}
 	return r, true, bad, nil
 }
 
-// openHead opens the file for writing, and makes it if need be.
+// openHead opens the file for writing and creates it if necessary.
 func openHead(name string) (*headFile, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -86,20 +87,20 @@ func openHead(name string) (*headFile, error) {
 	return &headFile{f}, nil
 }
 
-// write puts r into its slot, and tells the one who syncs.
+// write writes r to its slot and notifies the goroutine that syncs.
 func (h *headFile) write(r headRecord, written chan<- struct{}) error {
 	if _, err := h.f.WriteAt(r.encode(), int64(r.commits%2)*slotGap); err != nil {
 		return err
 	}
 	select {
 	case written <- struct{}{}:
-	default: // told already
+	default: // already notified
 	}
 	return nil
 }
 
-// begin fills both slots, for a file that may be new or half good.
-func (h *headFile) begin(r headRecord) error {
+// writeHead writes both slots of a file that may be new or partly damaged.
+func (h *headFile) writeHead(r headRecord) error {
 	for i := range int64(2) {
 		if _, err := h.f.WriteAt(r.encode(), i*slotGap); err != nil {
 			return err

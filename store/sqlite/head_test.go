@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever lies in the record: what is taken for one is one.
+// For any contents, whatever is accepted as a record is a valid record.
 func FuzzHead(f *testing.F) {
 	m := meta{commits: 7, rev: 9, total: 1 << 63}
 	good := m.record().encode()

@@ -22,7 +22,7 @@ const killWriters = 8
 
 func init() { children["write"] = writeForEver }
 
-// start runs this test binary again as a child with a role.
+// start runs this test binary as a child process with a role.
 func start(t *testing.T, role, dir string) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], dir)
@@ -38,7 +38,8 @@ func start(t *testing.T, role, dir string) (*exec.Cmd, io.Reader) {
 	return cmd, out
 }
 
-// writeForEver is the child that gets killed: it writes to logs and values of its own, and says so once each is acknowledged.
+// writeForEver is the child that is killed: it writes to its own logs and values and prints each
+// acknowledged write.
 func writeForEver(dir string) error {
 	s, err := sqlite.Open(dir, &sqlite.Options{Limits: store.Limits{LogEvents: -1, LogBytes: -1}})
 	if err != nil {
@@ -74,8 +75,8 @@ func writeForEver(dir string) error {
 	return errors.Join(errs...)
 }
 
-// A process that is killed in the middle of writing must have lost nothing that it said was written, and doubled nothing.
-// PARLEY_KILLS is how often; 5 by default.
+// A process that is killed while writing must not have lost or duplicated an acknowledged write.
+// PARLEY_KILLS is the number of kills; the default is 5.
 func TestKill(t *testing.T) {
 	rounds := 5
 	if n, err := strconv.Atoi(os.Getenv("PARLEY_KILLS")); err == nil {
@@ -117,7 +118,7 @@ func parseAck(t *testing.T, line string) (what, key string, seq uint64) {
 	return what, key, seq
 }
 
-// checkKilled opens the store and compares it with what was acknowledged.
+// checkKilled opens the store and compares it with the acknowledged writes.
 func checkKilled(t *testing.T, dir string, acked map[string]uint64) (events uint64) {
 	t.Helper()
 	s := open(t, dir, store.Limits{})
@@ -153,7 +154,7 @@ func checkKilled(t *testing.T, dir string, acked map[string]uint64) (events uint
 	return events
 }
 
-// One process at a time: the other one is told so, and the first goes on.
+// A second process gets an error, and the first one continues.
 func TestSecondProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	cmd, out := start(t, "write", dir)
@@ -181,7 +182,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	s = open(t, dir, store.Limits{})
 	defer s.Close()
 
-	again, err := sqlite.Open(dir, nil) // the same process counts as another
+	again, err := sqlite.Open(dir, nil) // a second Open in the same process is rejected too
 	if f, ok := errors.AsType[*store.Fault](err); !ok || f.Reason != store.ReasonInUse {
 		t.Errorf("a second Open in the process gets %v", err)
 		_ = again.Close()

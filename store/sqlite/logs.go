@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// head returns a log as this commit sees it, or nil. What has expired goes.
+// head returns a log as seen by this commit, or nil. It drops the log if it has expired.
 func (b *batch) head(key string) (*head, error) {
 	h, changed := b.heads[key]
 	if !changed {
@@ -25,7 +25,7 @@ func (b *batch) head(key string) (*head, error) {
 	return h, nil
 }
 
-// drop removes a log with its events.
+// drop removes a log and its events.
 func (b *batch) drop(key string, h *head) error {
 	if _, _, err := b.cut(h, h.last); err != nil {
 		return err
@@ -36,7 +36,8 @@ func (b *batch) drop(key string, h *head) error {
 	return nil
 }
 
-// cut removes the events of a log up to the one numbered through, and returns how many bytes that were and the hash of the last.
+// cut removes the events of a log up to the one numbered through. It returns their size in bytes
+// and the hash of the last one.
 func (b *batch) cut(h *head, through uint64) (size int64, base hash, err error) {
 	if h.events() == 0 {
 		return 0, h.base, nil
@@ -60,7 +61,7 @@ func (b *batch) cut(h *head, through uint64) (size int64, base hash, err error) 
 	return size, base, nil
 }
 
-// A located event is one without its data.
+// A located event is an event without its data.
 type located struct {
 	pos, size int64
 	hash      hash
@@ -104,13 +105,14 @@ const walkBack = `WITH RECURSIVE walk (pos, prev, seq) AS (
 		SELECT pos, prev, seq FROM events WHERE pos = ?1
 		UNION ALL SELECT e.pos, e.prev, e.seq FROM walk w JOIN events e ON e.pos = w.prev WHERE w.seq > ?2)`
 
-// makeRoom checks what the store would hold, and drops what has expired if that is too much.
+// makeRoom checks the new totals and removes expired entries if they are too large.
 func (b *batch) makeRoom(logs, values, size int64) error {
 	check := func() error {
 		return b.s.limits.CheckTotal(b.next.logs+logs, b.next.vals+values, b.next.bytes+size)
 	}
 	err := check()
-	if err == nil || b.now.Sub(b.swept) < time.Second { // a full store is not searched at every write
+	// A full store is not searched at every write.
+	if err == nil || b.now.Sub(b.swept) < time.Second {
 		return err
 	}
 	if err := b.sweep(); err != nil {
@@ -119,7 +121,7 @@ func (b *batch) makeRoom(logs, values, size int64) error {
 	return check()
 }
 
-// sweep drops what has expired.
+// sweep removes expired entries.
 func (b *batch) sweep() error {
 	b.swept = b.now
 	for key := range b.s.heads { // only this goroutine writes it
@@ -139,7 +141,7 @@ func (s *Store) Append(ctx context.Context, key string, after uint64, events ...
 	if err != nil {
 		return 0, err
 	}
-	kept := make([][]byte, len(events)) // the commit may come after the caller has left
+	kept := make([][]byte, len(events)) // the commit may run after the caller has returned
 	for i, e := range events {
 		kept[i] = append([]byte{}, e...)
 	}
@@ -185,7 +187,7 @@ func (b *batch) append(key string, after uint64, events [][]byte, size int64) (u
 	return h.last, nil
 }
 
-// add puts one event behind the last one.
+// add appends one event.
 func (b *batch) add(h *head, at int64, data []byte) {
 	h.last++
 	b.next.pos++
@@ -280,7 +282,7 @@ func (h *head) public(key string) store.Head {
 	return store.Head{Key: key, First: h.first, Last: h.last, Bytes: h.bytes, Expires: fromMillis(h.expires)}
 }
 
-// look returns the log with this key as the last commit left it.
+// look returns the log with this key as of the last commit.
 func (s *Store) look(key string) (head, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -324,7 +326,8 @@ func pageSize(n int) int {
 	return n
 }
 
-// between returns the range of keys with a prefix: from it up to, and without, to, which is empty if there is no end.
+// between returns the range of keys with a prefix: from from (inclusive) to to (exclusive). An
+// empty to means no upper bound.
 func between(prefix, after string) (from, to string) {
 	end := []byte(prefix)
 	for len(end) > 0 && end[len(end)-1] == 0xff {

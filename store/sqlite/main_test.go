@@ -8,7 +8,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// childEnv names what this test binary does instead of testing, when a test has started it again as a child process.
+// childEnv is the environment variable with the role of this test binary when a test starts it as a
+// child process.
 const childEnv = "PARLEY_STORE_CHILD"
 
 var children = map[string]func(dir string) error{}

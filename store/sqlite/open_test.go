@@ -10,7 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// A caller who gives up while the write waits gets its cause; the write either happens or does not, and the store goes on.
+// A caller that is cancelled while its write waits gets the cause; the write is either done or not,
+// and the store continues.
 func TestGivingUp(t *testing.T) {
 	s := open(t, t.TempDir(), store.Limits{})
 	defer s.Close()
@@ -37,7 +38,7 @@ func TestGivingUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if seen[string(e.Data)] {
-			t.Errorf("%s is there twice", e.Data)
+			t.Errorf("duplicate entry %s", e.Data)
 		}
 		seen[string(e.Data)] = true
 	}
@@ -50,7 +51,8 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// Writers that go on while the store closes are either acknowledged, and what they wrote is there, or told that it is closed.
+// Writes that run while the store is closed are either acknowledged and stored, or fail because it
+// is closed.
 func TestCloseUnderLoad(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, store.Limits{})

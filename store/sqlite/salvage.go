@@ -13,11 +13,12 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// Salvaged tells what could be taken over from a store that is corrupt.
+// Salvaged reports what could be recovered from a corrupt store.
 type Salvaged struct {
 	Logs, Events, Values int
-	Lost                 []string // one sentence each, such as `log "runs/7": from event 5 on`; at most 100
-	More                 int      // losses that are not listed
+	// Lost has one sentence per loss, such as `log "runs/7": from event 5 on`; at most 100.
+	Lost []string
+	More int // the number of losses not listed
 }
 
 func (s *Salvaged) lose(format string, args ...any) {
@@ -28,10 +29,11 @@ func (s *Salvaged) lose(format string, args ...any) {
 	s.Lost = append(s.Lost, fmt.Sprintf(format, args...))
 }
 
-// Salvage copies what is sound of a store that [Open] refuses as corrupt into a folder that does not exist yet: each log up to its
-// first event that is missing or not what was written, and each value that is what was written. Numbers, revisions and times stay. Commits that
-// are missing altogether stay missing. The store itself is not changed; that a person looks at the result before it takes
-// its place is the point.
+// Salvage copies the intact data of a store that [Open] rejects as corrupt to a directory that must
+// not exist yet: each log up to its first event that is missing or changed, and each value that is
+// unchanged. Numbers, revisions and times are preserved. Commits that are missing entirely cannot
+// be recovered. Salvage does not change the original store; check the result before you replace the
+// store with it.
 func Salvage(ctx context.Context, from, to string) (*Salvaged, error) {
 	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(err, fmt.Errorf("%s exists already", to))
@@ -43,7 +45,7 @@ func Salvage(ctx context.Context, from, to string) (*Salvaged, error) {
 	if err := old.takeLock(ctx); err != nil {
 		return nil, errors.Join(err, old.release())
 	}
-	defer func() { _ = old.release() }() // it holds a lock alone
+	defer func() { _ = old.release() }() // it holds only a lock
 	db, err := sql.Open("sqlite", old.dsn("parley.db", "ro", patient, "query_only(1)"))
 	if err != nil {
 		return nil, err
@@ -63,10 +65,10 @@ func Salvage(ctx context.Context, from, to string) (*Salvaged, error) {
 	return out, errors.Join(err, fresh.Close())
 }
 
-// A rescued event is one that is what was written.
+// A rescued event is an intact event.
 type rescued struct {
 	key  string
-	log  head // first and expires are used
+	log  head // only first and expires are used
 	seq  uint64
 	time int64
 	data []byte
@@ -99,12 +101,12 @@ func (b *batch) adopt(e *rescued) error {
 	return nil
 }
 
-// salvageLogs copies logs up to where they break.
+// salvageLogs copies logs up to their first fault.
 func salvageLogs(ctx context.Context, conn *sql.Conn, to *Store, out *Salvaged) error {
 	var unused meta
 	_, byID, err := readLogs(ctx, conn, &unused)
 	if err != nil {
-		out.lose("logs: reading ends with %v", err)
+		out.lose("logs: reading stopped: %v", err)
 	}
 	var some []*rescued
 	flush := func() error {
@@ -120,7 +122,7 @@ func salvageLogs(ctx context.Context, conn *sql.Conn, to *Store, out *Salvaged) 
 		})
 		return err
 	}
-	for _, l := range byID { // also those without events
+	for _, l := range byID { // including those without events
 		out.Logs++
 		if some = append(some, &rescued{key: l.key, log: l.head}); len(some) == maxGroup {
 			if err := flush(); err != nil {
@@ -130,7 +132,7 @@ func salvageLogs(ctx context.Context, conn *sql.Conn, to *Store, out *Salvaged) 
 	}
 	rows, err := conn.QueryContext(ctx, `SELECT pos, log, seq, time, data, hash FROM events ORDER BY pos`)
 	if err != nil {
-		out.lose("events: reading ends with %v", err)
+		out.lose("events: reading stopped: %v", err)
 		return flush()
 	}
 	defer rows.Close()
@@ -165,16 +167,16 @@ func salvageLogs(ctx context.Context, conn *sql.Conn, to *Store, out *Salvaged) 
 		}
 	}
 	if err := rows.Err(); err != nil {
-		out.lose("events: reading ends with %v", err)
+		out.lose("events: reading stopped: %v", err)
 	}
 	return flush()
 }
 
-// salvageValues copies values that are what was written.
+// salvageValues copies intact values.
 func salvageValues(ctx context.Context, conn *sql.Conn, to *Store, out *Salvaged) error {
 	rows, err := conn.QueryContext(ctx, `SELECT key, rev, expires, data, hash FROM vals`)
 	if err != nil {
-		out.lose("values: reading ends with %v", err)
+		out.lose("values: reading stopped: %v", err)
 		return nil
 	}
 	defer rows.Close()
@@ -207,7 +209,7 @@ func salvageValues(ctx context.Context, conn *sql.Conn, to *Store, out *Salvaged
 		}
 	}
 	if err := rows.Err(); err != nil {
-		out.lose("values: reading ends with %v", err)
+		out.lose("values: reading stopped: %v", err)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
-// Of a store that is corrupt all that is sound can be taken over, and what cannot is told.
+// All intact data of a corrupt store can be recovered, and the rest is reported.
 func TestSalvage(t *testing.T) {
 	_, closed, content := states(t)
 	dir := filepath.Join(t.TempDir(), "store")
@@ -37,7 +37,8 @@ func TestSalvage(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := open(t, dir+"-whole", store.Limits{}).Close(); err != nil { // and it passes its own check
+	// The result passes its own check.
+	if err := open(t, dir+"-whole", store.Limits{}).Close(); err != nil {
 		t.Fatal(err)
 	}
 

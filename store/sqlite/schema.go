@@ -16,8 +16,9 @@ const (
 	schemaVersion = 1
 )
 
-// The tables. Events lie in the order in which they came, whatever log they belong to, so that a commit of many logs touches few
-// pages; each knows where the one before it lies. Where a log ends is found when the store is opened and kept in memory.
+// The tables. Events of all logs are stored in the order in which they were written, so that a
+// commit of many logs touches few pages; each event has the position of the previous one of its
+// log. The end of each log is determined by Open and held in memory.
 const schema = `
 CREATE TABLE meta (
 	one     INTEGER PRIMARY KEY CHECK (one = 1),
@@ -60,7 +61,7 @@ CREATE INDEX vals_expires ON vals (expires) WHERE expires > 0;
 
 type hash = [sha256.Size]byte
 
-// meta is the row about everything.
+// meta is the row with totals for the whole store.
 type meta struct {
 	store   [16]byte
 	commits uint64
@@ -85,7 +86,8 @@ func (m meta) record() headRecord {
 	return headRecord{store: m.store, commits: m.commits, meta: m.hash()}
 }
 
-// head is what is known of one log. The row in the database has the first half; the other half follows from the events.
+// head is the state of one log. The first half is in the database row; the second half is derived
+// from the events.
 type head struct {
 	id      int64
 	first   uint64
@@ -94,7 +96,7 @@ type head struct {
 
 	last  uint64
 	bytes int64
-	pos   int64 // of the last event; 0 if there is none
+	pos   int64 // of the last event; 0 for no events
 	tip   hash  // of the last event, or base
 }
 
@@ -103,7 +105,7 @@ func (h *head) sameRow(o *head) bool {
 	return h.id == o.id && h.first == o.first && h.expires == o.expires && h.base == o.base
 }
 
-// digest is what the row adds to meta.total.
+// digest returns the row's contribution to meta.total.
 func (h *head) digest(key string) uint64 {
 	b := binary.BigEndian.AppendUint64([]byte("log"), uint64(h.id))
 	b = binary.BigEndian.AppendUint64(b, h.first)
@@ -112,37 +114,38 @@ func (h *head) digest(key string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// events is how many are kept.
+// events returns the number of stored events.
 func (h *head) events() int64 { return int64(h.last + 1 - h.first) }
 
-// seed is the hash before the first event of a log.
+// seed returns the hash before the first event of a log.
 func seed(m *meta, id int64, key string) hash {
 	b := append([]byte("seed"), m.store[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(id))
 	return sha256.Sum256(append(b, key...))
 }
 
-// link is the hash of an event.
+// link returns the hash of an event.
 func link(before *hash, seq uint64, time int64, data []byte) hash {
 	d := sha256.New()
 	var fixed [sha256.Size + 16]byte
 	copy(fixed[:], before[:])
 	binary.BigEndian.PutUint64(fixed[sha256.Size:], seq)
 	binary.BigEndian.PutUint64(fixed[sha256.Size+8:], uint64(time))
-	_, _ = d.Write(fixed[:]) // a hash takes everything
+	_, _ = d.Write(fixed[:]) // writing to a hash never fails
 	_, _ = d.Write(data)
 	var sum hash
 	d.Sum(sum[:0])
 	return sum
 }
 
-// valueHash is the hash of a value; its first eight bytes are what it adds to meta.total.
+// valueHash returns the hash of a value; its first eight bytes are the value's contribution to
+// meta.total.
 func valueHash(key string, rev uint64, expires int64, data []byte) hash {
 	d := sha256.New()
 	b := binary.BigEndian.AppendUint64([]byte("value"), rev)
 	b = binary.BigEndian.AppendUint64(b, uint64(expires))
 	b = binary.BigEndian.AppendUint64(b, uint64(len(key)))
-	_, _ = d.Write(append(b, key...)) // a hash takes everything
+	_, _ = d.Write(append(b, key...)) // writing to a hash never fails
 	_, _ = d.Write(data)
 	var sum hash
 	d.Sum(sum[:0])
@@ -166,23 +169,23 @@ func readMeta(ctx context.Context, q interface {
 	return m, sum, err
 }
 
-// signed is a uint64 in a column that holds signed integers.
+// signed is a uint64 in a column of signed integers.
 type signed uint64
 
 // Scan implements [sql.Scanner].
 func (s *signed) Scan(v any) error {
 	n, ok := v.(int64)
 	if !ok {
-		return fmt.Errorf("a %T is no integer", v)
+		return fmt.Errorf("a %T is not an integer", v)
 	}
 	*s = signed(n)
 	return nil
 }
 
-// create makes the tables of a new database in one commit.
+// create creates the tables of a new database in one commit.
 func create(ctx context.Context, conn *sql.Conn) error {
 	var m meta
-	_, _ = rand.Read(m.store[:]) // it does not fail
+	_, _ = rand.Read(m.store[:]) // it never fails
 	m.commits = 1
 	sum := m.hash()
 	for _, q := range []struct {
@@ -203,7 +206,8 @@ func create(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// checkVersion says whether this program may read the database. fresh: there is nothing in it yet.
+// checkVersion returns an error if this program cannot read the database. fresh is true if the
+// database is empty.
 func checkVersion(ctx context.Context, conn *sql.Conn) (fresh bool, err error) {
 	var id, version, tables int64
 	for query, n := range map[string]*int64{
@@ -219,7 +223,7 @@ func checkVersion(ctx context.Context, conn *sql.Conn) (fresh bool, err error) {
 	case id != applicationID:
 		return false, &store.Fault{Reason: store.ReasonFailed, Err: fmt.Errorf("the database belongs to another program (application_id %#x)", id)}
 	case version > schemaVersion:
-		return false, &store.Fault{Reason: store.ReasonNewer, Err: fmt.Errorf("the database has version %d, this program knows %d", version, schemaVersion)}
+		return false, &store.Fault{Reason: store.ReasonNewer, Err: fmt.Errorf("the database has version %d, but this program supports %d", version, schemaVersion)}
 	case version < 1:
 		return false, &store.Fault{Reason: store.ReasonCorrupt, Err: fmt.Errorf("the database has version %d", version)}
 	}

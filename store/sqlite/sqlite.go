@@ -12,55 +12,73 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/private"
+	"github.com/da1ed7bb/parley/internal/x/report"
 	"github.com/da1ed7bb/parley/store"
 )
 
-// Options tune Open. The zero value is ready for use.
+// Options configures [Open]. The zero value is ready for use.
 type Options struct {
 	Limits store.Limits // Bytes is 64 GiB by default
 
-	// Report gets what is worth a line in a log and no error of a call, such as a repaired record. Nil drops it. It is called on
-	// the goroutine that noticed, and must not wait.
+	// Report is called with events that should be logged but are not errors of a call, such as a
+	// repaired record. If nil, they are dropped. It is called on the goroutine that detected the
+	// event, and must not block.
 	Report func(what string, err error)
 
 	vfs string // for tests
 }
 
-// A Store keeps logs and values in one folder. It is safe for concurrent use.
+// A Store stores logs and values in one directory. It is safe for concurrent use.
 type Store struct {
 	dir    string
 	limits store.Limits
 	report func(what string, err error)
-	vfs    string // of SQLite; "" for the default
+	vfs    string // for SQLite; "" for the default
+
+	readOnly bool
 
 	lock   *sql.DB
 	db     *sql.DB   // for readers
-	writer *sql.Conn // belongs to the goroutine of commits
+	writer *sql.Conn // owned by the commits goroutine
 	wdb    *sql.DB
 	head   *headFile
 
 	ops      chan *op
-	written  chan struct{} // the record has changed; has room for one
+	written  chan struct{} // signals that the record has changed; buffer of one
 	stop     chan struct{} // closed by Close
-	stopped  chan struct{} // closed when there are no more commits
-	synced   chan struct{} // closed after that, when nobody uses the record any more
+	stopped  chan struct{} // closed after the last commit
+	synced   chan struct{} // closed after that, when the record is no longer used
 	closing  sync.Once
 	closeErr error
 
-	mu     sync.RWMutex // guards what follows
+	mu     sync.RWMutex // guards the fields below
 	heads  map[string]head
 	tails  map[string]*tail
 	closed bool
-	broken *store.Fault // no more writes
+	broken *store.Fault // if set, writes fail
 }
 
-// readers is how many read at the same time; more wait.
+// readers is the maximum number of concurrent reads; further reads wait.
 const readers = 4
 
-// Open opens the store in a folder, which it makes if need be, and checks it. What it finds wrong is a [*store.Fault]: another
-// process has it open, the disk is full, it was written by a later version, or it is corrupt, in which case nothing in it was
-// changed and the Err of the Fault is a [*CorruptError].
+// Open opens the store in a directory, which it creates if necessary, and checks it. If it cannot
+// be opened, the error is a [*store.Fault]: another process has it open, the disk is full, it was
+// written by a newer version, or it is corrupt. If it is corrupt, Open has changed nothing in it,
+// and the Err of the Fault is a [*CorruptError].
 func Open(dir string, o *Options) (*Store, error) {
+	s := newStore(dir, o)
+	m, err := s.open(context.Background())
+	if err != nil {
+		_ = s.release() // err is already returned
+		return nil, s.refusal(err)
+	}
+	go s.commits(m)
+	go s.syncHead()
+	return s, nil
+}
+
+func newStore(dir string, o *Options) *Store {
 	var options Options
 	if o != nil {
 		options = *o
@@ -70,28 +88,24 @@ func Open(dir string, o *Options) (*Store, error) {
 		ops: make(chan *op, maxWaiting), written: make(chan struct{}, 1),
 		stop: make(chan struct{}), stopped: make(chan struct{}), synced: make(chan struct{}), tails: map[string]*tail{},
 	}
-	if s.report == nil {
-		s.report = func(string, error) {}
-	}
-	m, err := s.open(context.Background())
-	if err != nil {
-		_ = s.release() // already failing with err
-		f := fault(err)
-		if f.Reason == store.ReasonCorrupt {
-			if _, told := errors.AsType[*CorruptError](err); !told {
-				f = s.corrupt("%v", err)
-			}
+	s.report = func(what string, err error) { report.Call(options.Report, "sqlite", what, err) }
+	return s
+}
+
+// refusal returns the error for a store that cannot be opened.
+func (s *Store) refusal(err error) *store.Fault {
+	f := fault(err)
+	if f.Reason == store.ReasonCorrupt {
+		if _, told := errors.AsType[*CorruptError](err); !told {
+			f = s.corrupt("%v", err)
 		}
-		return nil, f
 	}
-	go s.commits(m)
-	go s.syncHead()
-	return s, nil
+	return f
 }
 
 func (s *Store) name(file string) string { return filepath.Join(s.dir, file) }
 
-// dsn is the address of a database for the driver.
+// dsn returns the data source name of a database for the driver.
 func (s *Store) dsn(file, mode string, pragmas ...string) string {
 	q := url.Values{"mode": {mode}, "_pragma": pragmas}
 	if s.vfs != "" {
@@ -109,15 +123,23 @@ func (s *Store) dsn(file, mode string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
 }
 
-// patient waits for a lock that somebody who reads along may hold for a moment.
+// patient waits for a lock that a concurrent reader may hold briefly.
 const patient = "busy_timeout(5000)"
 
-// durable is how every commit reaches the disk. fullfsync is for macOS, whose fsync stops at the drive's cache.
+// durable makes every commit reach the disk. fullfsync is for macOS, whose fsync stops at the
+// drive's cache.
 var durable = []string{patient, "journal_mode(WAL)", "synchronous(FULL)", "fullfsync(1)", "checkpoint_fullfsync(1)", "journal_size_limit(67108864)"}
 
 func (s *Store) open(ctx context.Context) (m meta, err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return m, err
+	}
+	// SQLite creates its files readable for everyone. The -wal and -shm files get the mode of the
+	// database, so the database is created first.
+	for _, file := range []string{"lock", "parley.db", "parley.db-wal", "parley.db-shm", "head"} {
+		if err := private.Settle(s.name(file), file == "lock"); err != nil {
+			return m, err
+		}
 	}
 	if err := s.takeLock(ctx); err != nil {
 		return m, err
@@ -125,6 +147,11 @@ func (s *Store) open(ctx context.Context) (m meta, err error) {
 	m, exists, err := s.check(ctx)
 	if err != nil {
 		return m, err
+	}
+	if !exists {
+		if err := private.Settle(s.name("parley.db"), true); err != nil {
+			return m, err
+		}
 	}
 	s.wdb, err = sql.Open("sqlite", s.dsn("parley.db", "rwc", durable...))
 	if err != nil {
@@ -145,7 +172,7 @@ func (s *Store) open(ctx context.Context) (m meta, err error) {
 	if s.head, err = openHead(s.name("head")); err != nil {
 		return m, err
 	}
-	if err := s.head.begin(m.record()); err != nil {
+	if err := s.head.writeHead(m.record()); err != nil {
 		return m, err
 	}
 	if err := syncDir(s.dir); err != nil {
@@ -160,8 +187,8 @@ func (s *Store) open(ctx context.Context) (m meta, err error) {
 	return m, s.db.PingContext(ctx)
 }
 
-// takeLock holds a lock on a file of its own for as long as the process lives, so that others can still read the database. It is
-// SQLite's lock, which works the same on every system.
+// takeLock locks a separate file while the process lives, so that others can still read the
+// database. It uses SQLite's lock, which works the same on every system.
 func (s *Store) takeLock(ctx context.Context) (err error) {
 	s.lock, err = sql.Open("sqlite", s.dsn("lock", "rwc", "busy_timeout(0)"))
 	if err != nil {
@@ -176,7 +203,7 @@ func (s *Store) takeLock(ctx context.Context) (err error) {
 	return err
 }
 
-// check reads what is there, if anything, and changes nothing.
+// check reads the existing data, if any, and changes nothing.
 func (s *Store) check(ctx context.Context) (m meta, exists bool, err error) {
 	record, recorded, torn, err := readHead(s.name("head"))
 	if err != nil && !recorded {
@@ -184,13 +211,13 @@ func (s *Store) check(ctx context.Context) (m meta, exists bool, err error) {
 	}
 	bad := &CorruptError{Dir: s.dir}
 	if err != nil {
-		bad.add("the record of what was acknowledged: %v", err)
+		bad.add("the record of acknowledged commits: %v", err)
 	}
 	info, err := os.Stat(s.name("parley.db"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 && !recorded:
 		if recorded {
-			bad.add("the database is gone, %d commits", record.commits)
+			bad.add("the database is missing, with %d commits", record.commits)
 			return m, true, &store.Fault{Reason: store.ReasonCorrupt, Err: bad}
 		}
 		return m, false, nil
@@ -207,6 +234,11 @@ func (s *Store) check(ctx context.Context) (m meta, exists bool, err error) {
 		return m, true, err
 	}
 	defer conn.Close()
+	// All reads below see one state, even if another process writes.
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return m, true, err
+	}
+	defer func() { _, _ = conn.ExecContext(ctx, "ROLLBACK") }() // the connection is closed anyway
 	fresh, err := checkVersion(ctx, conn)
 	if err != nil {
 		return m, true, err
@@ -220,15 +252,15 @@ func (s *Store) check(ctx context.Context) (m meta, exists bool, err error) {
 	}
 	m, s.heads, err = verify(ctx, conn, bad)
 	if err != nil {
-		bad.add("reading ends with: %v", err)
+		bad.add("reading stopped: %v", err)
 	}
 	switch {
 	case err != nil:
 	case !recorded && m.commits > 1:
-		bad.add("the record of what was acknowledged is gone")
+		bad.add("the record of acknowledged commits is missing")
 	case !recorded || len(bad.Findings) > 0:
 	case record.store != m.store:
-		bad.add("the record of what was acknowledged belongs to another database")
+		bad.add("the record of acknowledged commits belongs to another database")
 	case record.commits > m.commits:
 		bad.add("commits %d to %d, which were acknowledged, are missing", m.commits+1, record.commits)
 	case record.commits == m.commits && record.meta != m.hash():
@@ -238,12 +270,12 @@ func (s *Store) check(ctx context.Context) (m meta, exists bool, err error) {
 		return m, true, &store.Fault{Reason: store.ReasonCorrupt, Err: bad}
 	}
 	if torn {
-		s.report("one of two records of what was acknowledged could not be read, and is written anew", nil)
+		s.report(ReportRecordRepaired, fmt.Errorf("sqlite: %s", s.dir))
 	}
 	return m, true, nil
 }
 
-// Close implements [store.Store]: it waits for the writes that are under way.
+// Close implements [store.Store]. It waits for running writes.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.mu.Lock()
@@ -261,7 +293,7 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// release closes what is open.
+// release closes everything that is open.
 func (s *Store) release() error {
 	var errs []error
 	if s.db != nil {
@@ -282,7 +314,7 @@ func (s *Store) release() error {
 	return errors.Join(errs...)
 }
 
-// enter begins an operation.
+// enter checks the store, ctx and key before an operation.
 func (s *Store) enter(ctx context.Context, key string) error {
 	if err := store.CheckKey(key); err != nil {
 		return err
@@ -316,7 +348,7 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// expiry is the time of an end, which is not before t.
+// expiry returns an expiry time rounded to milliseconds, never before t.
 func expiry(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/store/storetest"
 )
 
-// dirs remembers where a store lies, for the suite that opens it again.
+// open opens the store in dir.
 func open(t *testing.T, dir string, l store.Limits) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(dir, &sqlite.Options{Limits: l, Report: func(what string, err error) { t.Log(what, err) }})

@@ -12,13 +12,13 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// A tail is what waits for a change of one log.
+// A tail waits for a change of one log.
 type tail struct {
 	changed chan struct{} // closed at the next change
 	waiting int
 }
 
-// publish makes the logs of a commit visible, and wakes who waits for them.
+// publish makes the logs of a commit visible and wakes their waiters.
 func (s *Store) publish(heads map[string]*head) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,8 @@ func (s *Store) wakeLocked(key string) {
 	}
 }
 
-// page is how many events are read at once, so that no reader keeps the write-ahead log from being folded back.
+// page is how many events are read at once, so that no reader blocks the checkpoint of the
+// write-ahead log.
 const page = 256
 
 // Read implements [store.Log].
@@ -98,7 +99,8 @@ func (s *Store) Tail(ctx context.Context, key string, after uint64) iter.Seq2[st
 	}
 }
 
-// await returns when the log with this number has events behind after, or is gone, or there is one if the number is 0.
+// await returns when the log with this ID has events after the given number or no longer exists. If
+// the ID is 0, it returns when the log exists.
 func (s *Store) await(ctx context.Context, key string, log int64, after uint64) error {
 	for {
 		if ctx.Err() != nil {
@@ -131,7 +133,7 @@ func (s *Store) await(ctx context.Context, key string, log int64, after uint64) 
 
 		until := h.expires
 		if !ok {
-			until = 0 // it is another log that comes
+			until = 0 // a new log appears instead
 		}
 		wait(ctx, t.changed, until)
 
@@ -143,7 +145,7 @@ func (s *Store) await(ctx context.Context, key string, log int64, after uint64) 
 	}
 }
 
-// wait returns when c is closed, ctx ends or the time has come, if there is one.
+// wait returns when c is closed, ctx ends or the time, if not 0, is reached.
 func wait(ctx context.Context, c <-chan struct{}, until int64) {
 	var timeout <-chan time.Time
 	if until != 0 {
@@ -158,7 +160,7 @@ func wait(ctx context.Context, c <-chan struct{}, until int64) {
 	}
 }
 
-// page reads some events of a log behind after, and checks the chain.
+// page reads some events of a log after the reader's position, and checks the hash chain.
 func (s *Store) page(ctx context.Context, key string, w *walk) ([]store.Event, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -209,16 +211,16 @@ func (s *Store) page(ctx context.Context, key string, w *walk) ([]store.Event, e
 	return out, nil
 }
 
-// A walk is how far a reader has come in a log.
+// A walk is a reader's position in a log.
 type walk struct {
-	log       int64 // id of the log; 0 until there is one
+	log       int64 // ID of the log; 0 if it does not exist yet
 	after     uint64
-	before    hash    // of the event numbered after
+	before    hash    // hash of the event numbered after
 	known     bool    // before is set
-	positions []int64 // of the events that come next
+	positions []int64 // positions of the next events
 }
 
-// find looks up where the events behind w.after lie.
+// find looks up the positions of the events after w.after.
 func (s *Store) find(ctx context.Context, key string, w *walk, h *head) error {
 	if !w.known && w.after+1 == h.first {
 		w.before, w.known = h.base, true
@@ -264,7 +266,7 @@ func (s *Store) find(ctx context.Context, key string, w *walk, h *head) error {
 	return nil
 }
 
-// positionList is the JSON array of some positions.
+// positionList returns the JSON array of some positions.
 func positionList(positions []int64) string {
 	b := []byte{'['}
 	for i, pos := range positions {
@@ -276,7 +278,8 @@ func positionList(positions []int64) string {
 	return string(append(b, ']'))
 }
 
-// gone says why an event was not where it should be: the log was trimmed or dropped since, or the disk has lost it.
+// gone returns the error for an event that is missing: the log was trimmed or dropped meanwhile, or
+// the disk has lost the event.
 func (s *Store) gone(key string, w *walk, last uint64) error {
 	h, ok := s.look(key)
 	switch {
@@ -285,10 +288,10 @@ func (s *Store) gone(key string, w *walk, last uint64) error {
 	case w.after+1 < h.first:
 		return &store.TrimmedError{Key: key, First: h.first}
 	}
-	return s.corrupt("log %q: an event of %d to %d is missing or not what was written", key, w.after+1, last)
+	return s.corrupt("log %q: an event of %d to %d is missing or corrupt", key, w.after+1, last)
 }
 
-// readFault is what a reader returns for an error of the database.
+// readFault converts a database error for a reader.
 func (s *Store) readFault(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -19,7 +19,7 @@ type slot struct {
 	digest uint64
 }
 
-// slot returns what a key has, as this commit sees it. What has expired goes.
+// slot returns the value of a key as seen by this commit. It removes the value if it has expired.
 func (b *batch) slot(key string) (v slot, err error) {
 	st, err := b.statement(`SELECT rev, expires, length(data), hash FROM vals WHERE key = ?`)
 	if err != nil {
@@ -51,7 +51,7 @@ func (b *batch) forget(key string, v slot) error {
 	return b.exec(`DELETE FROM vals WHERE key = ?`, key)
 }
 
-// sweepValues drops values that have expired.
+// sweepValues removes expired values.
 func (b *batch) sweepValues() error {
 	old, err := b.expiredValues()
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Store) Put(ctx context.Context, key string, rev uint64, data []byte, tt
 	if int64(len(data)) > s.limits.ValueBytes {
 		return 0, &store.LimitError{What: "bytes of one value", Limit: s.limits.ValueBytes}
 	}
-	data = append([]byte{}, data...) // the commit may come after the caller has left
+	data = append([]byte{}, data...) // the commit may run after the caller has returned
 	return s.write(ctx, int64(len(data)), func(b *batch) (uint64, error) { return b.put(key, rev, data, ttl) })
 }
 
@@ -189,7 +189,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, n int) ([]store.
 	return s.scanValues(ctx, rows)
 }
 
-// scanValues reads values and closes rows. It leaves out what has expired, and stops after a page full of data.
+// scanValues reads values and closes rows. It skips expired values and stops after a page of data.
 func (s *Store) scanValues(ctx context.Context, rows *sql.Rows) ([]store.Value, error) {
 	defer rows.Close()
 	var out []store.Value
@@ -204,7 +204,7 @@ func (s *Store) scanValues(ctx context.Context, rows *sql.Rows) ([]store.Value, 
 			return nil, s.readFault(ctx, err)
 		}
 		if want := valueHash(v.Key, v.Rev, expires, v.Data); !bytes.Equal(want[:], sum) {
-			return nil, s.corrupt("value %q is not what was written", v.Key)
+			return nil, s.corrupt("value %q is corrupt", v.Key)
 		}
 		if past(expires, now) {
 			continue

@@ -10,8 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// verify reads everything and compares it with the hashes beside it. What it returns is what there is; what does not fit is in
-// bad. The error is for what cannot be read at all.
+// verify reads everything and compares it with the stored hashes. It returns what exists and adds
+// mismatches to bad. It returns an error if the database cannot be read at all.
 func verify(ctx context.Context, conn *sql.Conn, bad *CorruptError) (m meta, heads map[string]head, err error) {
 	if err := structure(ctx, conn, bad); err != nil {
 		return m, nil, err
@@ -25,7 +25,7 @@ func verify(ctx context.Context, conn *sql.Conn, bad *CorruptError) (m meta, hea
 		return m, nil, err
 	}
 	if want := m.hash(); !bytes.Equal(sum, want[:]) {
-		bad.add("the row about the store is not what was written")
+		bad.add("the row about the store is corrupt")
 	}
 	got := meta{store: m.store, commits: m.commits, log: m.log, pos: m.pos, rev: m.rev}
 	heads, byID, err := readLogs(ctx, conn, &got)
@@ -50,12 +50,12 @@ func verify(ctx context.Context, conn *sql.Conn, bad *CorruptError) (m meta, hea
 	case got.bytes != m.bytes:
 		bad.add("there are %d bytes instead of %d", got.bytes, m.bytes)
 	case got.total != m.total:
-		bad.add("an event, a log or a value is missing, an older one, or not what was written")
+		bad.add("an event, a log or a value is missing, outdated or corrupt")
 	}
 	return m, heads, nil
 }
 
-// structure lets SQLite look at its pages.
+// structure runs SQLite's own integrity check.
 func structure(ctx context.Context, conn *sql.Conn, bad *CorruptError) error {
 	rows, err := conn.QueryContext(ctx, fmt.Sprintf("PRAGMA integrity_check(%d)", maxFindings))
 	if err != nil {
@@ -74,13 +74,13 @@ func structure(ctx context.Context, conn *sql.Conn, bad *CorruptError) error {
 	return rows.Err()
 }
 
-// A foundLog is a log while its events are read.
+// A foundLog is the state of a log while its events are read.
 type foundLog struct {
 	key string
 	head
 }
 
-// readLogs returns the logs by id, and adds them to m.
+// readLogs returns the logs by ID and adds them to m.
 func readLogs(ctx context.Context, conn *sql.Conn, m *meta) (map[string]head, map[int64]*foundLog, error) {
 	rows, err := conn.QueryContext(ctx, `SELECT key, id, first, expires, base FROM logs`)
 	if err != nil {
@@ -106,7 +106,7 @@ func readLogs(ctx context.Context, conn *sql.Conn, m *meta) (map[string]head, ma
 	return heads, byID, rows.Err()
 }
 
-// verifyEvents follows the chain of each log, and adds the events to m.
+// verifyEvents checks the hash chain of each log and adds the events to m.
 func verifyEvents(ctx context.Context, conn *sql.Conn, byID map[int64]*foundLog, m *meta, bad *CorruptError) error {
 	rows, err := conn.QueryContext(ctx, `SELECT pos, log, seq, prev, time, data, hash FROM events ORDER BY pos`)
 	if err != nil {
@@ -126,17 +126,18 @@ func verifyEvents(ctx context.Context, conn *sql.Conn, byID map[int64]*foundLog,
 		m.total += first8(sum)
 		l := byID[log]
 		if l == nil {
-			bad.add("the event at position %d belongs to no log", pos)
+			bad.add("the event at position %d does not belong to a log", pos)
 			continue
 		}
 		want := link(&l.tip, seq, at, data)
 		switch {
 		case seq > l.last+1:
-			bad.add("log %q: events %d to %d are missing", l.key, l.last+1, seq-1) // and what comes next does not count as a fault
+			// The following events are not counted as faults.
+			bad.add("log %q: events %d to %d are missing", l.key, l.last+1, seq-1)
 		case seq <= l.last:
 			bad.add("log %q: there are two events %d", l.key, seq)
 		case !bytes.Equal(sum, want[:]) || prev != l.pos && l.pos != 0 || pos > m.pos:
-			bad.add("log %q: event %d is not what was written", l.key, seq)
+			bad.add("log %q: event %d is corrupt", l.key, seq)
 		}
 		l.last, l.pos = seq, pos
 		l.bytes += int64(len(data))
@@ -145,7 +146,7 @@ func verifyEvents(ctx context.Context, conn *sql.Conn, byID map[int64]*foundLog,
 	return rows.Err()
 }
 
-// verifyValues compares each value with its hash, and adds them to m.
+// verifyValues checks the hash of each value and adds the values to m.
 func verifyValues(ctx context.Context, conn *sql.Conn, m *meta, bad *CorruptError) error {
 	rows, err := conn.QueryContext(ctx, `SELECT key, rev, expires, data, hash FROM vals`)
 	if err != nil {
@@ -163,7 +164,7 @@ func verifyValues(ctx context.Context, conn *sql.Conn, m *meta, bad *CorruptErro
 			return err
 		}
 		if want := valueHash(key, rev, expires, data); !bytes.Equal(sum, want[:]) {
-			bad.add("value %q is not what was written", key)
+			bad.add("value %q is corrupt", key)
 		}
 		m.vals++
 		m.bytes += valueCost(len(data))

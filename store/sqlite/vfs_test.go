@@ -17,11 +17,14 @@ import (
 	"github.com/da1ed7bb/parley/store/sqlite"
 )
 
-// A disk stands between SQLite and its files: it counts, and fails when told to.
+// A disk is a virtual file system between SQLite and its files: it counts operations and fails on
+// request.
 type disk struct {
 	writes, syncs atomic.Int64 // of the write-ahead log and of the database
-	failWrite     atomic.Int64 // the write with this number, and those after it, find the disk full; 0 for none
-	failSync      atomic.Int64 // the sync with this number fails
+	// failWrite is the number of the first write that fails with a full disk; all later ones fail
+	// too. 0 means never.
+	failWrite atomic.Int64
+	failSync  atomic.Int64 // the sync with this number fails
 }
 
 func (d *disk) reset() {
@@ -32,7 +35,7 @@ func (d *disk) reset() {
 
 const diskName = "parley-test-disk"
 
-// theDisk registers the one disk there is: SQLite keeps a list of them for the whole process.
+// theDisk registers the only disk: SQLite's list of virtual file systems is global to the process.
 var theDisk = sync.OnceValue(func() *disk {
 	d := &disk{}
 	tls := libc.NewTLS()
@@ -47,7 +50,7 @@ var theDisk = sync.OnceValue(func() *disk {
 	open := function[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](at[lib.Tsqlite3_vfs](normal).FxOpen)
 
 	var mu sync.Mutex
-	methods := map[uintptr]uintptr{} // copies of the usual ones, with two of ours
+	methods := map[uintptr]uintptr{} // copies of the default ones, with two replaced
 	at[lib.Tsqlite3_vfs](vfs).FxOpen = pointer(func(tls *libc.TLS, _, name, file uintptr, flags int32, out uintptr) int32 {
 		if code := open(tls, normal, name, file, flags, out); code != lib.SQLITE_OK {
 			return code
@@ -91,7 +94,7 @@ func (d *disk) wrap(tls *libc.TLS, usual uintptr) uintptr {
 	return methods
 }
 
-// The translated C calls functions by the address of a Go function value.
+// The translated C code calls functions by the address of a Go function value.
 
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
@@ -113,7 +116,7 @@ func openOn(t *testing.T, dir string) (*sqlite.Store, error) {
 	return sqlite.Open(dir, sqlite.WithVFS(sqlite.Options{Report: func(what string, err error) { t.Log(what, err) }}, diskName))
 }
 
-// No write is acknowledged before a sync that came after it.
+// A write is only acknowledged after a sync that followed it.
 func TestSyncComesBeforeTheAnswer(t *testing.T) {
 	d := theDisk()
 	d.reset()
@@ -140,8 +143,9 @@ func TestSyncComesBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// The disk is full at write number n, for every n that there is: nothing is acknowledged from there on, the answer is -31009
-// and may be tried again, what was acknowledged can be read, and when there is room writing goes on.
+// The disk is full at write number n, for every possible n: nothing is acknowledged from there on,
+// the error is -31009 and retryable, acknowledged data can be read, and writes succeed again when
+// there is space.
 func TestFullDisk(t *testing.T) {
 	d := theDisk()
 	for n := int64(1); ; n++ {
@@ -193,8 +197,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Sync number n fails, for every n that there is: what the disk holds is not known any more, so that nothing is written until
-// the store is opened again; then all that was acknowledged is there.
+// Sync number n fails, for every possible n: the state of the disk is then unknown, so nothing is
+// written until the store is opened again. All acknowledged data is then there.
 func TestFailedSync(t *testing.T) {
 	d := theDisk()
 	for n := int64(1); ; n++ {
@@ -238,7 +242,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// writeSome appends numbers to a log until there are four or it fails, and returns the last one that was acknowledged.
+// writeSome appends numbers to a log until there are four or a write fails, and returns the last
+// acknowledged one.
 func writeSome(ctx context.Context, s store.Store) (acked uint64, err error) {
 	h, err := s.Head(ctx, "log")
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -257,7 +262,8 @@ func writeSome(ctx context.Context, s store.Store) (acked uint64, err error) {
 	return acked, nil
 }
 
-// wantEvents says what is wrong with the log of writeSome. One event more than was acknowledged may be there.
+// wantEvents returns an error if the log of writeSome is wrong. It may contain one event more than
+// was acknowledged.
 func wantEvents(ctx context.Context, s store.Store, acked uint64) error {
 	n := uint64(0)
 	for e, err := range s.Read(ctx, "log", 0) {

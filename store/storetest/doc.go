@@ -1,4 +1,4 @@
-// Package storetest is the contract of [store.Store] as a test that every driver passes.
+// Package storetest tests that a driver conforms to the contract of [store.Store].
 //
 // A new driver starts with one test:
 //
@@ -6,6 +6,7 @@
 //		storetest.Run(t, func(t *testing.T, l store.Limits) store.Store { … }, nil)
 //	}
 //
-// Each rule gets a fresh store and closes it. Rules run in a bubble of [testing/synctest], where time takes none; a driver that
-// talks to another process sets [Options.RealTime]. A driver that survives its process fills in [Options.Reopen].
+// Each rule gets a new store and closes it. Rules run in a bubble of [testing/synctest], where
+// waiting takes no real time; a driver that talks to another process must set [Options.RealTime]. A
+// driver whose data survives its process must set [Options.Reopen].
 package storetest

@@ -58,7 +58,7 @@ func closed(e *env) error {
 			ended <- last
 		}()
 	}
-	e.sleep(e.short() / 10) // with time to begin
+	e.sleep(e.short() / 10) // let it start
 	if err := e.Close(); err != nil {
 		return err
 	}

@@ -28,20 +28,20 @@ func logRules() []rule {
 		{name: "a tail may begin before its log", check: tailFirst},
 		{name: "a tail ends with the cause of its context", check: tailEnds},
 		{name: "a tail ends when its log is dropped", check: tailDropped},
-		{name: "a slow tail misses nothing and holds up nobody", check: slowTail},
+		{name: "a slow tail misses nothing and delays no other", check: slowTail},
 		{name: "events are trimmed from the front, and the numbers go on", check: trim},
 		{name: "a dropped log begins again", check: drop},
 		{name: "a log expires, and the tail on it ends", check: expire},
 		{name: "a log whose end is put off stays", check: expireLater},
 		{name: "logs are listed by prefix in pages", check: heads},
-		{name: "keys are told apart to the byte", check: keys},
+		{name: "keys are compared byte by byte", check: keys},
 		{name: "what is no key is refused", check: notKeys},
 		{name: "a log is bounded, and what is in it stays", limits: store.Limits{EventBytes: 10, LogEvents: 3, LogBytes: 25}, check: logBounds},
 		{name: "the number of logs is bounded", limits: store.Limits{Logs: 2}, check: logCount},
 	}
 }
 
-// wantErr says what is wrong if got is not want.
+// wantErr returns an error if got is not want.
 func wantErr(what string, got, want error) error {
 	if !errors.Is(got, want) {
 		return fmt.Errorf("%s: got error %v, want %v", what, got, want)
@@ -49,7 +49,7 @@ func wantErr(what string, got, want error) error {
 	return nil
 }
 
-// all reads the events of a log behind after as one string, such as "1:a 2:b".
+// all reads the events of a log after the given number as one string, such as "1:a 2:b".
 func (e *env) all(key string, after uint64) (string, error) {
 	var out []string
 	for ev, err := range e.Read(e.ctx, key, after) {
@@ -69,7 +69,7 @@ func (e *env) wantAll(key string, after uint64, want string) error {
 	return nil
 }
 
-// fill appends events a, b, c … and forgets the number.
+// fill appends events a, b, c … and ignores the number.
 func (e *env) fill(key string, events ...string) error {
 	var raw [][]byte
 	for _, ev := range events {
@@ -212,7 +212,7 @@ func manyWriters(e *env) error {
 			return err
 		}
 		if n++; ev.Seq != n || want[n] != string(ev.Data) {
-			return fmt.Errorf("event %d is %d:%s, its writer was told %q", n, ev.Seq, ev.Data, want[n])
+			return fmt.Errorf("event %d is %d:%s, its writer got %q", n, ev.Seq, ev.Data, want[n])
 		}
 	}
 	if n != writers*each {
@@ -428,7 +428,7 @@ func logBounds(e *env) error {
 	if l, ok := errors.AsType[*store.LimitError](err); !ok || l.Limit != 3 {
 		return fmt.Errorf("Append of a fourth: %v", err)
 	}
-	if err := e.Trim(e.ctx, "log", 1); err != nil { // and there is room again
+	if err := e.Trim(e.ctx, "log", 1); err != nil { // there is space again
 		return err
 	}
 	if last, err := e.Append(e.ctx, "log", 3, make([]byte, 10)); err != nil || last != 4 {
@@ -450,6 +450,6 @@ func logCount(e *env) error {
 	if err := e.Expire(e.ctx, "1", time.Now().Add(e.short())); err != nil {
 		return err
 	}
-	e.sleep(e.short() + 2*time.Second) // what has expired gives its room back, after a second at most
+	e.sleep(e.short() + 2*time.Second) // expired entries free their space after a second at most
 	return e.fill("4", "x")
 }

@@ -33,7 +33,7 @@ func trim(e *env) error {
 			}
 		}
 	}
-	for _, through := range []uint64{0, 1, 2} { // again, and less
+	for _, through := range []uint64{0, 1, 2} { // also repeated and smaller numbers
 		if err := e.Trim(e.ctx, "log", through); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A broken store is a good one with one fault.
+// A broken store is a correct one with one fault.
 type broken struct {
 	store.Store
 	append  func(ctx context.Context, key string, after uint64, events ...[]byte) (uint64, error)
@@ -60,7 +60,7 @@ func (b *broken) Expire(ctx context.Context, key string, at time.Time) error {
 }
 func (b *broken) Close() error { return b.closing() }
 
-// The faults that a driver is most likely to have: each must be seen by a rule.
+// faults lists the most likely faults of a driver: a rule must detect each.
 var faults = map[string]func(b *broken, s store.Store){
 	"no fence": func(b *broken, s store.Store) {
 		b.append = func(ctx context.Context, key string, _ uint64, events ...[]byte) (uint64, error) {

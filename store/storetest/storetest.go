@@ -10,16 +10,18 @@ import (
 	"github.com/da1ed7bb/parley/store"
 )
 
-// Options tell what a driver can do. The zero value is a store in memory.
+// Options describes a driver. The zero value describes a store in memory.
 type Options struct {
-	// Reopen closes s and opens what it left behind. Nil: nothing survives.
+	// Reopen closes s and opens its data again. If nil, the data does not survive Close.
 	Reopen func(t *testing.T, s store.Store, l store.Limits) store.Store
 
-	// RealTime runs the rules outside of a bubble. Those that wait then take up to a second each.
+	// RealTime runs the rules outside of a synctest bubble. Those that wait then take up to a
+	// second each.
 	RealTime bool
 }
 
-// Run checks every rule of the contract as a subtest. open makes an empty store with the given limits.
+// Run checks every rule of the contract as a subtest. open returns an empty store with the given
+// limits.
 func Run(t *testing.T, open func(t *testing.T, l store.Limits) store.Store, o *Options) {
 	if o == nil {
 		o = &Options{}
@@ -43,8 +45,8 @@ func Run(t *testing.T, open func(t *testing.T, l store.Limits) store.Store, o *O
 	}
 }
 
-// A rule is one sentence of the contract. check returns what is wrong, and does not call testing.T, so that the suite's own tests
-// can see it fail.
+// A rule is one requirement of the contract. check returns an error and does not call testing.T, so
+// that the package's own tests can check that a rule fails.
 type rule struct {
 	name    string
 	limits  store.Limits
@@ -52,7 +54,7 @@ type rule struct {
 	check   func(*env) error
 }
 
-// env is what a rule works with.
+// env is the environment of a rule.
 type env struct {
 	store.Store
 	ctx    context.Context
@@ -61,7 +63,7 @@ type env struct {
 	o      *Options
 }
 
-// judge runs one rule on a fresh store, and says what is wrong.
+// judge runs one rule on a new store and returns its error.
 func judge(t *testing.T, r rule, open func(t *testing.T, l store.Limits) store.Store, o *Options) (err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -74,10 +76,10 @@ func judge(t *testing.T, r rule, open func(t *testing.T, l store.Limits) store.S
 	return r.check(e)
 }
 
-// reopen goes on with what a closed store left behind.
+// reopen continues with the data of a closed store.
 func (e *env) reopen() { e.Store = e.o.Reopen(e.t, e.Store, e.limits) }
 
-// short is a time to live that can be waited for.
+// short returns a time to live that is short enough to wait for.
 func (e *env) short() time.Duration {
 	if e.o.RealTime {
 		return 300 * time.Millisecond
@@ -85,7 +87,7 @@ func (e *env) short() time.Duration {
 	return 10 * time.Second
 }
 
-// sleep lets a time pass.
+// sleep waits for d.
 func (e *env) sleep(d time.Duration) { time.Sleep(d) }
 
 func rules() []rule { return append(logRules(), append(valueRules(), lifeRules()...)...) }

@@ -19,11 +19,11 @@ func tail(e *env) error {
 			return fmt.Errorf("after %q: %v", got, err)
 		}
 		got += fmt.Sprintf("%d:%s ", ev.Seq, ev.Data)
-		switch ev.Seq { // the next one comes while it reads, and while it waits
+		switch ev.Seq { // events arrive both while it reads and while it waits
 		case 1:
 			err = e.fill("log", "c")
 		case 3:
-			go func() { _ = e.fill("log", "d", "e") }() // what is missing is seen below
+			go func() { _ = e.fill("log", "d", "e") }() // missing events are detected below
 		}
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func tailFirst(e *env) error {
 		}
 		done <- errors.New("Tail yields nothing")
 	}()
-	e.sleep(e.short() / 10) // with time to begin
+	e.sleep(e.short() / 10) // let it start
 	if err := e.fill("log", "a"); err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func tailDropped(e *env) error {
 			return wantErr("Tail of a dropped log", err, store.ErrNotFound)
 		}
 		time.AfterFunc(e.short()/10, func() {
-			_ = e.Drop(e.ctx, "log")        // what goes wrong here makes the Tail go on
-			_ = e.fill("log", "b", "c")     // another log, which is not for this Tail
+			_ = e.Drop(e.ctx, "log")        // if this fails, Tail continues
+			_ = e.fill("log", "b", "c")     // another log, which this Tail must not read
 			_ = e.Trim(e.ctx, "log", 1<<40) //
 		})
 	}
@@ -125,7 +125,8 @@ func slowTail(e *env) error {
 				}
 				written <- nil
 			}()
-			if err := <-written; err != nil { // all of it, while this reader stands still
+			// All of it is written while this reader does not read.
+			if err := <-written; err != nil {
 				return err
 			}
 		}

@@ -58,7 +58,7 @@ func putAndGet(e *env) error {
 	}
 	v, err := e.Get(e.ctx, "key")
 	if err != nil || !v.Expires.IsZero() {
-		return fmt.Errorf("a value for ever expires at %v, %v", v.Expires, err)
+		return fmt.Errorf("a value without an expiry expires at %v, %v", v.Expires, err)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func valueRace(e *env) error {
 		}
 	}
 	if winner < 0 {
-		return errors.New("nobody won")
+		return errors.New("no writer won")
 	}
 	return e.wantValue("key", revs[winner], fmt.Sprint(winner))
 }
@@ -306,7 +306,7 @@ func valueBounds(e *env) error {
 	if _, err := e.Put(e.ctx, "1", store.Any, nil, e.short()); err != nil {
 		return err
 	}
-	e.sleep(e.short() + 2*time.Second) // what has expired gives its room back, after a second at most
+	e.sleep(e.short() + 2*time.Second) // expired entries free their space after a second at most
 	_, err = e.Put(e.ctx, "3", 0, nil, 0)
 	return err
 }
@@ -326,7 +326,8 @@ func totalBound(e *env) error {
 	if err := wantErr("Put past the bound", err, store.ErrLimit); err != nil {
 		return err
 	}
-	if _, err := e.Put(e.ctx, "value", store.Any, make([]byte, 100), 0); err != nil { // less than before
+	// Less than before.
+	if _, err := e.Put(e.ctx, "value", store.Any, make([]byte, 100), 0); err != nil {
 		return err
 	}
 	if _, err := e.Append(e.ctx, "log", 1, make([]byte, 4000)); err != nil {

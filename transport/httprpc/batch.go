@@ -8,15 +8,18 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Batch posts all items in one array and returns when the answer is in; each item then has its own result or error
-// (JSON-RPC 2.0, section 6). The error is nil unless the batch as a whole failed; then all items without an answer have it too.
-// An item that cannot be encoded fails the batch before anything is sent. An empty batch sends nothing.
+// Batch posts all items in one array and returns when the response has arrived; each item then has
+// its own result or error (JSON-RPC 2.0, section 6). The error is nil unless the batch as a whole
+// failed; then it is also the error of all items without a response. An item that cannot be encoded
+// fails the batch before anything is sent. An empty batch sends nothing.
 //
-// A server that does not take arrays says so with one -32600, or with HTTP status 400, 415, 422 or 501. It gets the items as single
-// calls then, Options.Parallel at once and in no order, and so does every later batch. JSON-RPC 1.0 has no batches, so there it is single calls at once.
+// A server that does not accept arrays responds with one -32600, or with HTTP status 400, 415, 422
+// or 501. It then gets the items as single calls, Options.Parallel at once and in no order, and so
+// does every later batch. JSON-RPC 1.0 has no batches: the items are sent as single calls at once.
 func (c *Client) Batch(ctx context.Context, items []jsonrpc.Item) error {
 	for i := range items {
 		items[i].Err = nil
@@ -33,7 +36,7 @@ func (c *Client) Batch(ctx context.Context, items []jsonrpc.Item) error {
 		return err
 	}
 	err = b.send(ctx, body)
-	if refusesArrays(err) && b.came == 0 {
+	if refusesArrays(err) && b.came == 0 && !b.heard {
 		if c.o.Parallel < 0 {
 			err = fmt.Errorf("%w: %w", jsonrpc.ErrBatchRefused, err)
 		} else if err := c.oneByOne(ctx, items); err != nil || b.understood() {
@@ -60,10 +63,11 @@ func refusesArrays(err error) bool {
 type batch struct {
 	client *Client
 	items  []jsonrpc.Item
-	ids    []jsonrpc.ID // by index; zero for notifications and what was not sent
+	ids    []jsonrpc.ID // by index; zero for notifications and for items that were not sent
 	index  map[jsonrpc.ID]int
-	left   int   // calls without an answer
-	came   int   // answers that came
+	left   int   // calls without a response
+	came   int   // responses received
+	heard  bool  // another message was received, a sign that an item ran
 	blind  error // an error in the array that names no call
 }
 
@@ -72,7 +76,7 @@ var (
 	errOn     = errors.New("httprpc: an item of a batch cannot have On")
 )
 
-// encode returns the array. An item that cannot be sent fails the batch, and has the error.
+// encode returns the array. An item that cannot be sent fails the batch, and holds the error.
 func (b *batch) encode() ([]byte, error) {
 	b.ids = make([]jsonrpc.ID, len(b.items))
 	b.index = make(map[jsonrpc.ID]int, len(b.items))
@@ -121,13 +125,14 @@ func (b *batch) send(ctx context.Context, body []byte) error {
 	defer k.end()
 	in := inbox{client: b.client, call: k, take: b.take}
 	answer, err := b.client.post(k, body, nil)
+	defer func() { b.heard = in.heard }()
 	if b.left == 0 {
 		return in.notified(answer, err)
 	}
 	return in.answered(answer, err)
 }
 
-// take gives an answer to its item.
+// take assigns a response to its item.
 func (b *batch) take(m *jsonrpc.Message, array bool) (done bool, err error) {
 	i, ok := b.index[plainID(m.ID)]
 	switch {
@@ -137,25 +142,25 @@ func (b *batch) take(m *jsonrpc.Message, array bool) (done bool, err error) {
 		b.came++
 		b.items[i].Err = m.Decode(b.items[i].Result)
 	case m.ID.IsNull() && m.Error != nil && !array:
-		return true, m.Decode(nil) // it is about the batch
+		return true, m.Decode(nil) // the error is about the batch
 	case m.ID.IsNull() && m.Error != nil:
 		b.blind = m.Decode(nil)
 	default:
-		b.client.report("answer with an unknown id in a batch", nil)
+		b.client.report(ReportUnknownResponse, fmt.Errorf("it has id %.64s", m.ID))
 	}
 	return b.left == 0, nil
 }
 
-// settle gives every call without an answer its error, and returns the batch's.
+// settle gives every call without a response its error, and returns the error of the batch.
 func (b *batch) settle(err error) error {
 	if err == nil && b.left == 0 {
 		return nil
 	}
 	missing := err
 	if missing == nil || b.came > 0 && errors.Is(err, jsonrpc.ErrBadResponse) {
-		missing = fmt.Errorf("%w: none of the batch's has this id", jsonrpc.ErrBadResponse)
+		missing = fmt.Errorf("%w: no call of the batch has this id", jsonrpc.ErrBadResponse)
 		if b.left == 1 && b.blind != nil {
-			missing = b.blind // there is only one call that it can be about
+			missing = b.blind // it can only be about this call
 		}
 	}
 	for i := range b.items {
@@ -164,12 +169,13 @@ func (b *batch) settle(err error) error {
 		}
 	}
 	if b.came > 0 && errors.Is(err, jsonrpc.ErrBadResponse) {
-		return nil // the batch worked, some of its answers are missing
+		return nil // the batch succeeded, but some responses are missing
 	}
 	return err
 }
 
-// understood reports whether the server answered one of the single calls with JSON-RPC: then arrays were all that it minded.
+// understood reports whether the server answered one of the single calls with JSON-RPC: then it
+// rejected only arrays.
 func (b *batch) understood() bool {
 	for i := range b.items {
 		if _, status := errors.AsType[*StatusError](b.items[i].Err); !status {
@@ -179,7 +185,7 @@ func (b *batch) understood() bool {
 	return false
 }
 
-// oneByOne sends the items as single calls. The error is that of ctx or of a closed Client.
+// oneByOne sends the items as single calls. The error is ctx's, or the error of a closed Client.
 func (c *Client) oneByOne(ctx context.Context, items []jsonrpc.Item) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -190,7 +196,10 @@ func (c *Client) oneByOne(ctx context.Context, items []jsonrpc.Item) error {
 					items[i].Err = errOn
 					continue
 				}
-				_ = c.Do(ctx, &items[i]) // it is in the item
+				// Params and results of the user may panic; the item holds the error.
+				if err := rescue.Run(c.o.Report, func() { _ = c.Do(ctx, &items[i]) }); err != nil {
+					items[i].Err = err
+				}
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func TestBatch(t *testing.T) {
 	}
 	for i, want := range []func(error) bool{
 		fine, fine, func(err error) bool { return errors.Is(err, jsonrpc.ErrMethodNotFound) }, fine, fine,
-		func(err error) bool { return err != nil && !isPeers(err) }, // a number is no string
+		func(err error) bool { return err != nil && !isPeers(err) }, // a number is not a string
 	} {
 		if !want(items[i].Err) {
 			t.Errorf("item %d: %v", i, items[i].Err)
@@ -72,7 +72,8 @@ func TestBatchThatIsNotSent(t *testing.T) {
 	}
 }
 
-// TestBatchAnswers is what other programs say to a batch of two calls, whose ids are ID1 and ID2, and a notification.
+// TestBatchAnswers checks responses of other programs to a batch of two calls, whose IDs are ID1
+// and ID2, and a notification.
 func TestBatchAnswers(t *testing.T) {
 	const one, two = `{"jsonrpc":"2.0","id":ID1,"result":1}`, `{"jsonrpc":"2.0","id":ID2,"result":2}`
 	const nameless = `{"jsonrpc":"2.0","id":null,"error":{"code":7,"message":"no"}}`
@@ -134,7 +135,7 @@ func TestBatchAnswers(t *testing.T) {
 
 func notFine(err error) bool { return err != nil }
 
-// TestABatchThatIsRefused falls back to single calls, and remembers.
+// TestABatchThatIsRefused checks that a refused batch is sent as single calls, and later ones too.
 func TestABatchThatIsRefused(t *testing.T) {
 	refusals := map[string]func(w http.ResponseWriter){
 		"-32600": func(w http.ResponseWriter) {
@@ -230,7 +231,8 @@ func TestBatchWithAnEndedContext(t *testing.T) {
 	}
 }
 
-// asking is a server that asks its client in the stream of an answer, and waits for what comes by other POSTs.
+// asking is a server that calls its client in the stream of a response, and waits for the responses
+// in other POSTs.
 func asking(t *testing.T, ask ...string) http.Handler {
 	got := make(chan string, 100)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -279,7 +281,7 @@ func TestBackAnswersTheServer(t *testing.T) {
 	}
 }
 
-// TestNestedCalls has a client's handler that calls the server before it answers it.
+// TestNestedCalls has a handler of the client call the server before it responds.
 func TestNestedCalls(t *testing.T) {
 	h := asking(t, `{"jsonrpc":"2.0","id":1,"method":"nested"}`)
 	var c *Client
@@ -294,7 +296,8 @@ func TestNestedCalls(t *testing.T) {
 	}
 }
 
-// TestNotificationsWithoutAStream go to Back, in order, before the call returns.
+// TestNotificationsWithoutAStream checks that notifications reach Back, in order, before the call
+// returns.
 func TestNotificationsWithoutAStream(t *testing.T) {
 	var got []string
 	m := new(jsonrpc.Mux)
@@ -314,7 +317,7 @@ func TestNotificationsWithoutAStream(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForBack ends what answers the server.
+// TestCloseWaitsForBack checks that Close ends the handlers of Back and waits for them.
 func TestCloseWaitsForBack(t *testing.T) {
 	h := asking(t, `{"jsonrpc":"2.0","id":1,"method":"wait"}`)
 	started := make(chan struct{})

@@ -15,27 +15,22 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/eventstream"
+	"github.com/da1ed7bb/parley/internal/x/bounded"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/internal/x/origin"
+	"github.com/da1ed7bb/parley/internal/x/report"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// A StatusError is an HTTP answer that is no JSON-RPC answer.
-type StatusError = sse.StatusError
-
-// The kinds of a StatusError, for errors.Is.
-var (
-	ErrUnauthorized = sse.ErrUnauthorized // 401
-	ErrForbidden    = sse.ErrForbidden    // 403
-)
-
-// Options tune NewClient. The zero value is ready for use.
+// Options configure NewClient. The zero value is ready for use.
 type Options struct {
-	// HTTP makes the requests. Nil means a client of our own. It is copied: redirects are followed only to the same
-	// scheme, host and port, and only as the same POST (307, 308); any other is a *StatusError.
+	// HTTP makes the requests. If nil, a new client is used. It is copied: redirects are followed
+	// only to the same scheme, host and port, and only as the same POST (307, 308); any other is a
+	// *StatusError.
 	HTTP *http.Client
 
-	// TLS is for the client of our own; it is not used beside HTTP.
+	// TLS configures the client that is used if HTTP is nil; otherwise it has no effect.
 	TLS *tls.Config
 
 	// Header is sent with each request.
@@ -44,45 +39,52 @@ type Options struct {
 	// Token is sent as a bearer token with each request (RFC 6750).
 	Token string
 
-	// Headers, if not nil, makes headers for one request or notification, from what is in it. It is not called for batches.
+	// Headers, if not nil, returns additional headers for one request or notification, based on its
+	// content. It is not called for batches.
 	Headers func(*jsonrpc.Request) http.Header
 
-	// MaxMessage bounds one answer, and one event of a streamed one, in bytes after decompression. Zero means 16 MiB, negative
-	// means no bound. A call with a longer answer fails with jsonrpc.ErrTooLarge.
+	// MaxMessage bounds one response, and one event of a streamed one, in bytes after
+	// decompression. Zero means 16 MiB, negative means no bound. A call with a longer response
+	// fails with jsonrpc.ErrTooLarge.
 	MaxMessage int64
 
-	// Compress lets the server compress answers. By default it is asked not to.
+	// Compress permits compressed responses. By default the client requests none.
 	Compress bool
 
-	// Back answers requests of the server that come in a streamed answer, each by a POST of its own, on a goroutine of its
-	// own; 64 run at once, then the stream waits. It also gets the notifications that no Stream takes. Nil: they are reported and dropped.
+	// Back handles requests of the server that arrive in a streamed response. Each response is sent
+	// by a separate POST, on a separate goroutine; 64 run at once, then the stream waits. Back also
+	// receives the notifications that no Stream receives. If nil, they are reported and dropped.
 	Back Answering
 
-	// Version is which JSON-RPC is spoken.
+	// Version is the version of JSON-RPC.
 	Version jsonrpc.Version
 
-	// CallTime bounds a call whose context has no deadline; each event of a streamed answer renews it. Zero means 60 s,
-	// negative means no bound. Then the call fails with jsonrpc.ErrTimeout.
+	// CallTime bounds a call whose context has no deadline; each event of a streamed response
+	// renews it. Zero means 60 s, negative means no bound. When it expires, the call fails with
+	// jsonrpc.ErrTimeout.
 	CallTime time.Duration
 
-	// Open tells which methods have no CallTime. Nil: none. A server that kept its stream alive with comments and then sends
-	// nothing for 45 s is taken for dead nevertheless.
+	// Open reports which methods have no CallTime. If nil, all methods have it. A server that sends
+	// comments in its stream and then nothing for 45 s is treated as dead nevertheless.
 	Open func(method string) bool
 
-	// Parallel is how many single calls run at once in place of a batch that the server does not take. Zero means 16;
-	// negative means that such a batch fails with jsonrpc.ErrBatchRefused.
+	// Parallel is how many single calls run at once in place of a batch that the server does not
+	// accept. Zero means 16; negative means that such a batch fails with jsonrpc.ErrBatchRefused.
 	Parallel int
 
-	// Tap, if not nil, sees each payload: what is sent, and what has come. It must not keep it. It is called from many goroutines.
+	// Tap, if not nil, is called with each payload that is sent or received. It must not retain the
+	// payload. It is called from many goroutines.
 	Tap func(out bool, payload []byte)
 
-	// Report, if not nil, hears of what had to be dropped. It is called from many goroutines.
+	// Report, if not nil, is called with what had to be dropped. It is called from many goroutines.
 	Report func(what string, err error)
 }
 
-// A Client makes each call, notification or batch one POST. It is a [jsonrpc.Peer], safe for concurrent use.
+// A Client sends each call, notification or batch as one POST. It is a [jsonrpc.Peer], safe for
+// concurrent use.
 //
-// A call whose context ends is abandoned by ending its HTTP request, which is how an HTTP server hears of it.
+// If the context of a call ends, the Client ends its HTTP request, which is how an HTTP server
+// detects the cancellation.
 type Client struct {
 	o       Options
 	url     *url.URL
@@ -92,26 +94,26 @@ type Client struct {
 	header  http.Header
 	limit   int64
 	ids     atomic.Int64
-	singles atomic.Bool   // the peer does not take batches
-	back    chan struct{} // one place for each request of the server that is being answered
+	singles atomic.Bool   // the peer does not accept batches
+	back    *bounded.Room // has a place for each server request that is being handled
 
-	mu     sync.Mutex // guards what is below
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	calls  map[*call]struct{}
-	wg     sync.WaitGroup // of calls and of what they started; Add only with mu held and closed false, or from within
+	// of calls and of what they started; Add only with mu held and closed false, or from within
+	wg sync.WaitGroup
 }
 
 const (
 	defaultMax      = 16 << 20
 	defaultCallTime = 60 * time.Second
 	defaultParallel = 16
-	maxBack         = 64
 )
 
-// NewClient makes a Client of the server at address. It starts nothing and looks nothing up: what is wrong with the address is the error
-// of every call. Nil options are the zero Options.
+// NewClient returns a Client of the server at address. It starts nothing and looks nothing up:
+// every call returns an error if the address is invalid. Nil options are the zero Options.
 func NewClient(address string, o *Options) *Client {
-	c := &Client{calls: make(map[*call]struct{}), back: make(chan struct{}, maxBack)}
+	c := &Client{calls: make(map[*call]struct{}), back: bounded.NewRequestRoom()}
 	if o != nil {
 		c.o = *o
 	}
@@ -135,7 +137,7 @@ func NewClient(address string, o *Options) *Client {
 	return c
 }
 
-// headers are those that every request has.
+// headers returns the headers that every request has.
 func (c *Client) headers() http.Header {
 	h := c.o.Header.Clone()
 	if h == nil {
@@ -147,7 +149,7 @@ func (c *Client) headers() http.Header {
 		}
 	}
 	standard("Content-Type", "application/json")
-	standard("Accept", "application/json, "+sse.ContentType)
+	standard("Accept", "application/json, "+eventstream.ContentType)
 	if !c.o.Compress {
 		standard("Accept-Encoding", "identity")
 	}
@@ -157,23 +159,23 @@ func (c *Client) headers() http.Header {
 	return h
 }
 
-// Call posts one request and decodes its answer. See [jsonrpc.Peer].
+// Call posts one request and decodes its response. See [jsonrpc.Peer].
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
 	return c.Do(ctx, &jsonrpc.Item{Method: method, Params: params, Result: result})
 }
 
-// Stream is Call for a method that notifies about itself. The stream is read on the caller's goroutine, so nothing waits for
-// on but the server.
+// Stream is Call for a method that sends notifications about the call. The stream is read on the
+// caller's goroutine, so only the server waits for on.
 func (c *Client) Stream(ctx context.Context, method string, params, result any, on func(*jsonrpc.Request) error) error {
 	return c.Do(ctx, &jsonrpc.Item{Method: method, Params: params, Result: result, On: on})
 }
 
-// Notify posts one notification and returns when the server has taken it.
+// Notify posts one notification and returns when the server has accepted it.
 func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	return c.Do(ctx, &jsonrpc.Item{Method: method, Params: params, Notify: true})
 }
 
-// Do sends one message that needs more than Call takes. Its error is also in item.Err.
+// Do sends one message that needs more than Call offers. Its error is also in item.Err.
 func (c *Client) Do(ctx context.Context, item *jsonrpc.Item) error {
 	item.Err = c.do(ctx, item)
 	return item.Err
@@ -188,7 +190,7 @@ func (c *Client) do(ctx context.Context, item *jsonrpc.Item) error {
 	}
 	body, err := appendItem(make([]byte, 0, 256), c.o.Version, id, item)
 	if err != nil {
-		return fmt.Errorf("httprpc: %s: %w", item.Method, err)
+		return jsonrpc.AsNotSent(fmt.Errorf("httprpc: %s: %w", item.Method, err))
 	}
 	k, err := c.begin(ctx, c.o.Open != nil && c.o.Open(item.Method))
 	if err != nil {
@@ -198,7 +200,8 @@ func (c *Client) do(ctx context.Context, item *jsonrpc.Item) error {
 	var more http.Header
 	if c.o.Headers != nil {
 		req := &jsonrpc.Request{ID: id, Method: item.Method}
-		_ = jsonrpc.ScanVersion(c.o.Version, body, func(m *jsonrpc.Message) { req.Params = m.Params }) // we wrote it ourselves
+		// body was encoded here, so it is valid
+		_ = jsonrpc.ScanVersion(c.o.Version, body, func(m *jsonrpc.Message) { req.Params = m.Params })
 		more = c.o.Headers(req)
 	}
 	in := inbox{client: c, call: k, on: item.On}
@@ -216,8 +219,9 @@ func appendItem(dst []byte, v jsonrpc.Version, id jsonrpc.ID, item *jsonrpc.Item
 	return jsonrpc.AppendRequest(dst, v, id, item.Method, item.Params)
 }
 
-// Send posts a payload as it is, and hands over each payload of the answer: the body, or the data of each event. What each is
-// given is valid until it returns. An HTTP status from 300 on is a *StatusError, also when there was a payload.
+// Send posts a raw payload, and passes each payload of the response to each: the body, or the data
+// of each event. The argument of each is valid until it returns. An HTTP status from 300 on is a
+// *StatusError, also if there was a payload.
 func (c *Client) Send(ctx context.Context, payload []byte, each func(payload []byte) error) error {
 	k, err := c.begin(ctx, false)
 	if err != nil {
@@ -232,7 +236,8 @@ func (c *Client) Send(ctx context.Context, payload []byte, each func(payload []b
 	return in.handOver(answer)
 }
 
-// Close ends all calls with jsonrpc.ErrClosed, waits for them and for what they started, and closes idle connections of our own.
+// Close ends all calls with jsonrpc.ErrClosed, waits for them and for what they started, and closes
+// idle connections of its own HTTP client.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -240,7 +245,7 @@ func (c *Client) Close() error {
 		k.cancel(jsonrpc.ErrClosed)
 	}
 	c.mu.Unlock()
-	c.wg.Wait()
+	grace.Wait(&c.wg, grace.Time) // a caller's function may not return
 	c.idle()
 	return nil
 }
@@ -250,13 +255,13 @@ type call struct {
 	client *Client
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	timer  *time.Timer // nil: the context has a deadline, or nothing bounds the call
+	timer  *time.Timer // nil if the context has a deadline, or the call has no bound
 }
 
 // begin registers a call, so that Close ends it and waits for it.
 func (c *Client) begin(parent context.Context, open bool) (*call, error) {
 	if c.badURL != nil {
-		return nil, c.badURL
+		return nil, jsonrpc.AsNotSent(c.badURL)
 	}
 	k := &call{client: c}
 	k.ctx, k.cancel = context.WithCancelCause(parent)
@@ -265,7 +270,7 @@ func (c *Client) begin(parent context.Context, open bool) (*call, error) {
 	if c.closed {
 		c.mu.Unlock()
 		k.cancel(nil)
-		return nil, jsonrpc.ErrClosed
+		return nil, jsonrpc.AsNotSent(jsonrpc.ErrClosed)
 	}
 	c.wg.Add(1)
 	c.calls[k] = struct{}{}
@@ -277,7 +282,7 @@ func (c *Client) begin(parent context.Context, open bool) (*call, error) {
 	return k, nil
 }
 
-// renew gives the call its whole time again.
+// renew restarts the CallTime of the call.
 func (k *call) renew() {
 	if k.timer != nil && k.timer.Stop() {
 		k.timer.Reset(k.client.o.CallTime)
@@ -295,7 +300,8 @@ func (k *call) end() {
 	k.client.wg.Done()
 }
 
-// failed is what an error of the carrier means: when the call's context has ended, that is why.
+// failed maps an error of the transport: if the call's context has ended, the cause is returned
+// instead.
 func (k *call) failed(err error) error {
 	if k.ctx.Err() != nil {
 		err = context.Cause(k.ctx)
@@ -303,12 +309,12 @@ func (k *call) failed(err error) error {
 	return fmt.Errorf("httprpc: %w", err)
 }
 
-// post makes the request. The answer's body is the caller's to close.
+// post makes the request. The caller closes the body of the response.
 func (c *Client) post(k *call, payload []byte, more http.Header) (*http.Response, error) {
 	if c.o.Tap != nil {
 		c.o.Tap(true, payload)
 	}
-	header := maps.Clone(c.header) // whoever stands between us and the wire may add to it
+	header := maps.Clone(c.header) // middleware below may add to it
 	maps.Copy(header, more)
 	req := (&http.Request{
 		Method:        http.MethodPost,
@@ -322,32 +328,37 @@ func (c *Client) post(k *call, payload []byte, more http.Header) (*http.Response
 		ProtoMajor:    1,
 		ProtoMinor:    1,
 	}).WithContext(k.ctx)
+	if k.ctx.Err() != nil {
+		return nil, jsonrpc.AsNotSent(k.failed(nil))
+	}
 	answer, err := c.http.Do(req)
 	switch {
 	case err == nil:
 		return answer, nil
+	case origin.Unreached(err):
+		return nil, jsonrpc.AsNotSent(k.failed(err))
 	case k.ctx.Err() == nil && isOthers(err):
 		return nil, errLost
 	}
 	return nil, k.failed(err)
 }
 
-// errLost says that a request was answered without a body, and that nobody can say with which status.
-var errLost = fmt.Errorf("httprpc: %w: it was empty, and is lost", jsonrpc.ErrBadResponse)
+// errLost means that a request got a response without a body, whose status is lost.
+var errLost = fmt.Errorf("httprpc: %w: it was empty", jsonrpc.ErrBadResponse)
 
-// ends are how the context of a call may end.
+// ends are the errors with which the context of a call may end.
 var ends = []error{context.Canceled, context.DeadlineExceeded, jsonrpc.ErrTimeout, jsonrpc.ErrClosed}
 
-// isOthers reports whether err is the end of another call's context. net/http (Go 1.26) hands a connection on as soon as it has
-// read an answer without a body, and before it hands over the answer. If the call that gets the connection is then given up,
-// the one before it may see the connection end with the other's error. No other path leads here.
+// isOthers reports whether err is the end of another call's context. net/http (Go 1.26) reuses a
+// connection as soon as it has read a response without a body, and before it returns the response.
+// If the call that reuses the connection is then cancelled, the call before it may fail with the
+// error of the other. No other path leads here.
 func isOthers(err error) bool {
 	failed, ok := errors.AsType[*url.Error](err)
-	return ok && slices.Contains(ends, failed.Err) // the values themselves: a timeout of the network Is a DeadlineExceeded
+	// compared by value: a network timeout Is a DeadlineExceeded
+	return ok && slices.Contains(ends, failed.Err)
 }
 
 func (c *Client) report(what string, err error) {
-	if c.o.Report != nil {
-		c.o.Report(what, err)
-	}
+	report.Call(c.o.Report, "httprpc", what, err)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// client makes a Client of a server, closed before it.
+// client returns a Client of a server, which is closed before the server.
 func client(t *testing.T, web *httptest.Server, o *Options) *Client {
 	t.Helper()
 	c := NewClient(web.URL, o)
@@ -28,7 +28,8 @@ func client(t *testing.T, web *httptest.Server, o *Options) *Client {
 	return c
 }
 
-// replying is a server that says the same to everybody, with the id of the call in place of ID.
+// replying returns a server that sends the same response to everybody, with the ID of the call in
+// place of ID.
 func replying(status int, contentType, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -58,7 +59,8 @@ func TestCall(t *testing.T) {
 		t.Error(err)
 	}
 	err = c.Call(t.Context(), "nobody", nil, nil)
-	if e, ok := err.(*jsonrpc.Error); !ok || e.Code != jsonrpc.CodeMethodNotFound { // not errors.As: a gateway passes it on as it is
+	// not errors.As: a gateway passes it on unchanged
+	if e, ok := err.(*jsonrpc.Error); !ok || e.Code != jsonrpc.CodeMethodNotFound {
 		t.Errorf("got %v, want the peer's error itself", err)
 	}
 	item := jsonrpc.Item{Method: "subtract", Params: []int{5, 3}, Result: new(int), ID: jsonrpc.StringID("mine")}
@@ -111,7 +113,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswers is what other programs say instead of an answer.
+// TestStrangeAnswers checks what other programs send in place of a response.
 func TestStrangeAnswers(t *testing.T) {
 	const json, events = "application/json", "text/event-stream"
 	peers := func(code int64) func(error) bool {
@@ -191,7 +193,8 @@ func TestStrangeAnswers(t *testing.T) {
 	}
 }
 
-// TestIDsInOtherLetters: the same string, written in another way, is the same id to a caller.
+// TestIDsInOtherLetters checks that the same string in a different JSON spelling is the same ID for
+// a caller.
 func TestIDsInOtherLetters(t *testing.T) {
 	for _, tt := range []struct{ sent, came string }{
 		{`"ä🌍"`, `"\u00e4\ud83c\udf0d"`},
@@ -232,7 +235,7 @@ func TestStatusError(t *testing.T) {
 	if !errors.Is(err, ErrForbidden) || !errors.Is(err, jsonrpc.NewError(7, "")) {
 		t.Errorf("got %v, want both", err)
 	}
-	if _, ok := err.(*jsonrpc.Error); ok { // it is about our credentials, not the caller's
+	if _, ok := err.(*jsonrpc.Error); ok { // it is about the client's credentials, not the caller's
 		t.Error("the error of our credentials would be passed on")
 	}
 }
@@ -373,7 +376,8 @@ func TestAnswerOverTheLimit(t *testing.T) {
 	}
 }
 
-// TestInflatedAnswers counts bytes after decompression, and asks for none by default.
+// TestInflatedAnswers checks that bytes are counted after decompression, and that compression is
+// not requested by default.
 func TestInflatedAnswers(t *testing.T) {
 	var asked atomic.Value
 	web := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -447,7 +451,7 @@ func TestBadAddress(t *testing.T) {
 	}
 }
 
-// TestTapSeesEverything holds both directions against each other.
+// TestTapSeesEverything compares both directions with each other.
 func TestTapSeesEverything(t *testing.T) {
 	web := serve(t, Handler(methods()))
 	var got []string

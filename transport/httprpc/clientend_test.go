@@ -16,12 +16,12 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A tripper is a carrier in memory, so that time can be fake.
+// A tripper is a transport in memory, so that time can be fake.
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// silent answers nothing until the request is given up.
+// silent sends no response until the request is cancelled.
 func silent(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
@@ -79,7 +79,8 @@ func TestCallTime(t *testing.T) {
 			go func() {
 				for range 3 {
 					time.Sleep(50 * time.Second)
-					_, _ = io.WriteString(pw, "data: {\"jsonrpc\":\"2.0\",\"method\":\"tick\"}\n\n") // fails when the call is over
+					// fails when the call is over
+					_, _ = io.WriteString(pw, "data: {\"jsonrpc\":\"2.0\",\"method\":\"tick\"}\n\n")
 				}
 			}()
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: pr, Request: r}, nil
@@ -87,7 +88,7 @@ func TestCallTime(t *testing.T) {
 	})
 }
 
-// TestAbandonedCallsAreHeardOf: the server's handler ends when the caller stops waiting.
+// TestAbandonedCallsAreHeardOf checks that the server's handler ends when the caller stops waiting.
 func TestAbandonedCallsAreHeardOf(t *testing.T) {
 	started, ended := make(chan struct{}), make(chan error, 1)
 	web := serve(t, Handler(jsonrpc.HandlerFunc(func(ctx context.Context, _ *jsonrpc.Request) (any, error) {
@@ -137,7 +138,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreUsedAgain counts them over many kinds of answers.
+// TestConnectionsAreUsedAgain counts the connections for many kinds of responses.
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	var conns atomic.Int64
 	web := httptest.NewUnstartedServer(Handler(methods()))
@@ -161,7 +162,8 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAStreamIsWaitedFor when it comes a little later than the answer.
+// TestTheEndOfAStreamIsWaitedFor checks a stream whose end arrives a little later than the
+// response.
 func TestTheEndOfAStreamIsWaitedFor(t *testing.T) {
 	var conns atomic.Int64
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -169,7 +171,7 @@ func TestTheEndOfAStreamIsWaitedFor(t *testing.T) {
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			t.Error(err)
 		}
-		<-time.After(10 * time.Millisecond) // on a real connection there is no other clock
+		<-time.After(10 * time.Millisecond) // a real connection has no fake clock
 	}))
 	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
@@ -184,7 +186,7 @@ func TestTheEndOfAStreamIsWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := conns.Load(); n > 5 { // a busy machine may take longer than we wait
+	if n := conns.Load(); n > 5 { // a busy machine may take longer than the client waits
 		t.Errorf("%d connections were opened for 20 calls", n)
 	}
 }

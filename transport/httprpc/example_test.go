@@ -19,7 +19,7 @@ type operands struct {
 
 func subtract(_ context.Context, in operands) (int, error) { return in.Minuend - in.Subtrahend, nil }
 
-// A server under any mux, and what it says to any HTTP client.
+// A server under any mux, and its response to an ordinary HTTP client.
 func Example() {
 	methods := new(jsonrpc.Mux)
 	methods.Add("subtract", jsonrpc.Func(subtract))
@@ -55,7 +55,7 @@ func ExampleClient() {
 	// Method not found (-32601)
 }
 
-// A handler that notifies makes the answer a stream, for callers that take one.
+// A handler that notifies turns the response into a stream, for callers that accept one.
 func ExampleClient_Stream() {
 	methods := new(jsonrpc.Mux)
 	methods.Add("countdown", jsonrpc.PeerFunc(func(ctx context.Context, caller jsonrpc.Peer, in struct {

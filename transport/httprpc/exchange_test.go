@@ -16,7 +16,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// TestAClientThatGoesAway ends the handler's context, plain and streamed, over both versions of HTTP.
+// TestAClientThatGoesAway checks that a lost client ends the handler's context, plain and streamed,
+// over both versions of HTTP.
 func TestAClientThatGoesAway(t *testing.T) {
 	for _, streamed := range []bool{false, true} {
 		for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
@@ -33,7 +34,8 @@ func TestAClientThatGoesAway(t *testing.T) {
 	}
 }
 
-// goAway leaves a handler in the middle, and returns how long that took to get through.
+// goAway abandons a handler while it runs, and returns how long it took until the handler was
+// cancelled.
 func goAway(t *testing.T, streamed bool, proto string) time.Duration {
 	started, ended := make(chan struct{}), make(chan time.Time, 1)
 	web := httptest.NewUnstartedServer(Handler(jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
@@ -68,7 +70,7 @@ func goAway(t *testing.T, streamed bool, proto string) time.Duration {
 	return (<-ended).Sub(<-left)
 }
 
-// TestNotifyAfterTheAnswer has a handler whose goroutine goes on when it has returned.
+// TestNotifyAfterTheAnswer has a handler whose goroutine continues after it has returned.
 func TestNotifyAfterTheAnswer(t *testing.T) {
 	for _, accept := range []string{"application/json", "application/json, text/event-stream", "text/event-stream"} {
 		var late sync.WaitGroup
@@ -92,7 +94,7 @@ func TestNotifyAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// TestSinkAfterTheEnd is the same below the engine: a recorder may hand the Sink on.
+// TestSinkAfterTheEnd is the same below the engine: a recorder may pass the Sink on.
 func TestSinkAfterTheEnd(t *testing.T) {
 	var sink jsonrpc.Sink
 	web := serve(t, &Server{Answerer: answering(func(_ context.Context, dst, _ []byte, x *jsonrpc.Exchange) ([]byte, *jsonrpc.Error) {
@@ -100,7 +102,7 @@ func TestSinkAfterTheEnd(t *testing.T) {
 		return append(dst, answerText...), nil
 	})})
 	for _, accept := range []string{"application/json, text/event-stream", "text/event-stream"} {
-		_ = raw(t, web, post(callText, "Accept: "+accept)) // looked at elsewhere
+		_ = raw(t, web, post(callText, "Accept: "+accept)) // checked elsewhere
 		if err := sink.Send(t.Context(), []byte("{}")); !errors.Is(err, jsonrpc.ErrAnswered) && !errors.Is(err, jsonrpc.ErrClosed) {
 			t.Errorf("%s: got %v, want ErrAnswered or ErrClosed", accept, err)
 		}
@@ -113,7 +115,7 @@ func (f answering) Answer(ctx context.Context, dst, payload []byte, x *jsonrpc.E
 	return f(ctx, dst, payload, x)
 }
 
-// TestAPanicBelowTheEngine must leave nobody behind who writes to the answer.
+// TestAPanicBelowTheEngine checks that no goroutine still writes to the response after a panic.
 func TestAPanicBelowTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{Answerer: answering(func(ctx context.Context, _, _ []byte, x *jsonrpc.Exchange) ([]byte, *jsonrpc.Error) {
@@ -138,7 +140,7 @@ func TestAPanicBelowTheEngine(t *testing.T) {
 	})
 }
 
-// TestKeepAliveWhileAHandlerIsSilent looks at the whole stream of a handler that takes 40 s.
+// TestKeepAliveWhileAHandlerIsSilent checks the whole stream of a handler that takes 40 s.
 func TestKeepAliveWhileAHandlerIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Handler(jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
@@ -156,7 +158,7 @@ func TestKeepAliveWhileAHandlerIsSilent(t *testing.T) {
 	})
 }
 
-// TestASlowReaderIsHungUpOn sends a long answer to a client that takes nothing.
+// TestASlowReaderIsHungUpOn sends a long response to a client that reads nothing.
 func TestASlowReaderIsHungUpOn(t *testing.T) {
 	ended := make(chan struct{})
 	s := Handler(methods())
@@ -173,5 +175,38 @@ func TestASlowReaderIsHungUpOn(t *testing.T) {
 	defer conn.Close()
 	body := `{"jsonrpc":"2.0","method":"echo","params":["` + strings.Repeat("x", 16<<20) + `"],"id":1}`
 	_, _ = io.WriteString(conn, post(body))
-	<-ended // the test's own deadline is the bound: without ours it never ends
+	<-ended // the test's own deadline is the bound: without the write timeout it never ends
+}
+
+// TestAbortOfAMethod checks that a method that panics with http.ErrAbortHandler is answered as
+// after any other panic: a request of JSON-RPC always has a response, and the others of a batch are
+// not aborted with it.
+func TestAbortOfAMethod(t *testing.T) {
+	m := new(jsonrpc.Mux)
+	m.Add("abort", jsonrpc.Func(func(context.Context, struct{}) (any, error) { panic(http.ErrAbortHandler) }))
+	m.Add("one", jsonrpc.Func(func(context.Context, struct{}) (int, error) { return 1, nil }))
+	var reports []error
+	a := &jsonrpc.Answerer{Handler: m, Mode: m.Mode, Report: func(_ string, err error) { reports = append(reports, err) }}
+	s := &Server{Answerer: a}
+	for _, text := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"abort"}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"abort"},{"jsonrpc":"2.0","id":2,"method":"one"}]`,
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", "/", strings.NewReader(text))
+		r.Header.Set("Content-Type", "application/json")
+		s.ServeHTTP(w, r)
+		body := w.Body.String()
+		if w.Code != 200 || !strings.Contains(body, `"code":-32603`) || strings.Contains(text, `"one"`) != strings.Contains(body, `"result":1`) {
+			t.Errorf("%d %s", w.Code, body)
+		}
+	}
+	for _, err := range reports {
+		if p, ok := errors.AsType[*jsonrpc.PanicError](err); !ok || p.Value != http.ErrAbortHandler {
+			t.Errorf("reported %v", err)
+		}
+	}
+	if len(reports) != 2 {
+		t.Errorf("%d reports", len(reports))
+	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// FuzzServer holds for any method, headers and body: nothing crashes, the status is one of the documented ones, and what
-// says that it is JSON is.
+// FuzzServer checks for any method, headers and body that nothing panics, that the status is a
+// documented one, and that a body with a JSON media type is JSON.
 func FuzzServer(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -51,7 +51,7 @@ func FuzzServer(f *testing.F) {
 				t.Fatalf("Content-Type %q for %q", w.Header().Get("Content-Type"), text)
 			}
 			if stream {
-				return // the reader of streams has a target of its own
+				return // the stream reader has its own fuzz target
 			}
 			if !json.Valid(text) {
 				t.Fatalf("%q is answered %q, which is no JSON", body, text)
@@ -74,7 +74,8 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FuzzClient holds for any answer: no crash, and no result that the server did not send.
+// FuzzClient checks for any response that nothing panics, and that no result is returned that the
+// server did not send.
 func FuzzClient(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":1}`, `[{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}]`, ``, `[`, `null`,
@@ -86,7 +87,7 @@ func FuzzClient(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, status int, contentType, body string) {
 		if status < 200 || status > 599 || status/100 == 3 {
-			return // net/http takes care of these
+			return // net/http handles these
 		}
 		c := NewClient("http://server.example/", &Options{
 			MaxMessage: 1000,
@@ -107,6 +108,6 @@ func FuzzClient(f *testing.F) {
 			t.Fatalf("%q gave the error %v and the result %q", body, err, got)
 		}
 		items := []jsonrpc.Item{{Method: "a", Result: new(jsonrpc.Raw)}, {Method: "b"}, {Method: "c", Notify: true}}
-		_ = c.Batch(t.Context(), items) // every item has an outcome, none crashes
+		_ = c.Batch(t.Context(), items) // every item has an outcome, and nothing panics
 	})
 }

@@ -24,7 +24,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// TestPipelining sends requests without waiting for answers, which come in order (RFC 9112, section 9.3.2).
+// TestPipelining sends requests without waiting for responses, which arrive in order (RFC 9112,
+// section 9.3.2).
 func TestPipelining(t *testing.T) {
 	web := serve(t, Handler(methods()))
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
@@ -133,7 +134,8 @@ func TestRefusalsOverHTTP2(t *testing.T) {
 	}
 }
 
-// TestClientOverTLS trusts what its TLS configuration says, speaks HTTP/2 and multiplexes.
+// TestClientOverTLS checks that the client trusts the authorities of its TLS configuration, uses
+// HTTP/2 and multiplexes.
 func TestClientOverTLS(t *testing.T) {
 	var protos sync.Map
 	h := Handler(methods())
@@ -169,8 +171,8 @@ func TestClientOverTLS(t *testing.T) {
 	}
 }
 
-// TestAnEmptyAnswerThatIsLost is what net/http does when it hands on a connection before the answer that came on it, and
-// whoever got it gives up: rare with a server, so it is played here.
+// TestAnEmptyAnswerThatIsLost simulates a rare race of net/http: it reuses a connection before it
+// returns the response that was read from it, and the call that reuses the connection is cancelled.
 func TestAnEmptyAnswerThatIsLost(t *testing.T) {
 	for _, others := range []error{context.Canceled, context.DeadlineExceeded, jsonrpc.ErrTimeout, jsonrpc.ErrClosed} {
 		c := NewClient("http://server.example/", &Options{HTTP: &http.Client{
@@ -194,8 +196,8 @@ func TestAnEmptyAnswerThatIsLost(t *testing.T) {
 	}
 }
 
-// TestEverythingAtOnce mixes calls, streams, batches, notifications and callers that go away, on one client. Each gets its
-// own answer or its own error.
+// TestEverythingAtOnce mixes calls, streams, batches, notifications and callers that leave, on one
+// client. Each gets its own response or its own error.
 func TestEverythingAtOnce(t *testing.T) {
 	m := methods()
 	m.Add("slow", jsonrpc.HandlerFunc(func(ctx context.Context, _ *jsonrpc.Request) (any, error) {
@@ -207,7 +209,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	var callers sync.WaitGroup
 	for i := range 40 {
 		callers.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(i), 1)) // fixed, so that a failure comes again
+			rng := rand.New(rand.NewPCG(uint64(i), 1)) // fixed, so that a failure is reproducible
 			for range 15 {
 				switch n := rng.IntN(1000); n % 5 {
 				case 0:

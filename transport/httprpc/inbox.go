@@ -11,29 +11,31 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// An inbox takes in the answer to one POST, plain or streamed.
+// An inbox reads the response to one POST, plain or streamed.
 type inbox struct {
 	client *Client
 	call   *call
-	on     func(*jsonrpc.Request) error // gets the notifications of a stream; nil: Back does
+	on     func(*jsonrpc.Request) error // receives the notifications of a stream; if nil, Back does
 
-	// take gets each response, and whether it came in an array. done: the last one that is waited for is in; err is
-	// what the call returns.
+	// take receives each response, and whether it arrived in an array. done reports that it was the
+	// last expected response; err is the error of the call.
 	take func(m *jsonrpc.Message, array bool) (done bool, err error)
 
-	raw func(payload []byte) error // gets payloads as they are, instead of all that
+	// if not nil, receives raw payloads, and the functions above are unused
+	raw func(payload []byte) error
 
 	done  bool
-	array bool   // the payload at hand is one
-	err   error  // what the call returns
-	head  []byte // the beginning of a body that came with a status of failure
+	array bool   // the current payload is an array
+	heard bool   // a notification or a request of the server was received
+	err   error  // the error of the call
+	head  []byte // the first bytes of a body with a failure status
 }
 
-// one waits for the answer to a single call.
+// one waits for the response to a single call.
 type one struct {
 	id     jsonrpc.ID
 	result any
@@ -42,15 +44,15 @@ type one struct {
 func (o one) take(m *jsonrpc.Message, _ bool) (bool, error) {
 	switch {
 	case m.ID == o.id, plainID(m.ID) == plainID(o.id):
-	case m.ID.IsNull() && m.Error != nil: // our request was not even readable to the server
+	case m.ID.IsNull() && m.Error != nil: // the server could not even parse the request
 	default:
 		return false, fmt.Errorf("%w: it has id %.64s, not %s", jsonrpc.ErrBadResponse, m.ID, o.id)
 	}
 	return true, m.Decode(o.result)
 }
 
-// plainID is id with the escapes of a string undone where they need not be: some servers read an id and write it anew, in
-// other letters than it came in (Python's json.dumps writes "\u00e4" for "ä").
+// plainID returns id without the optional escapes of its string: some servers parse an ID and
+// encode it again with other escapes (Python's json.dumps writes "\u00e4" for "ä").
 func plainID(id jsonrpc.ID) jsonrpc.ID {
 	if _, ok := id.Int(); ok {
 		return id
@@ -61,17 +63,17 @@ func plainID(id jsonrpc.ID) jsonrpc.ID {
 	}
 	var s string
 	if jsonrpc.Raw(text).Decode(&s) != nil {
-		return id // a lone surrogate, which cannot be written in another way
+		return id // a lone surrogate, which has no other spelling
 	}
 	return jsonrpc.StringID(s)
 }
 
-// answered reads until the answer is there.
+// answered reads until the response has arrived.
 func (in *inbox) answered(answer *http.Response, err error) error {
 	if err != nil {
 		return err
 	}
-	if sse.IsStream(answer) {
+	if eventstream.IsStream(answer) {
 		return in.readStream(answer)
 	}
 	defer answer.Body.Close()
@@ -81,7 +83,7 @@ func (in *inbox) answered(answer *http.Response, err error) error {
 	err = in.readPlain(answer)
 	switch {
 	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
-		// Our credentials are not the business of whoever made us call, so the JSON-RPC error stays inside.
+		// The client's credentials do not concern its caller, so the JSON-RPC error is not exposed.
 		refused := in.status(answer)
 		refused.Err, _ = errors.AsType[*jsonrpc.Error](err)
 		return refused
@@ -90,12 +92,12 @@ func (in *inbox) answered(answer *http.Response, err error) error {
 	case err != nil:
 		return err
 	case !in.done:
-		return fmt.Errorf("%w: there is none in it", jsonrpc.ErrBadResponse)
+		return fmt.Errorf("%w: the HTTP response ended without a response to the call", jsonrpc.ErrBadResponse)
 	}
 	return nil
 }
 
-// status is the error of a body that was read.
+// status returns the error for a body that was read.
 func (in *inbox) status(answer *http.Response) *StatusError {
 	return &StatusError{Status: answer.StatusCode, Header: answer.Header, Body: in.head}
 }
@@ -105,9 +107,9 @@ func isPeers(err error) bool {
 	return ok
 }
 
-// strange is an answer in a media type that we do not read.
+// strange returns the error for a response in an unsupported media type.
 func (in *inbox) strange(answer *http.Response) error {
-	status := sse.NewStatusError(answer)
+	status := NewStatusError(answer)
 	drain(answer.Body)
 	if answer.StatusCode/100 != 2 {
 		return status
@@ -118,25 +120,26 @@ func (in *inbox) strange(answer *http.Response) error {
 	if len(status.Body) == 0 {
 		return fmt.Errorf("%w: HTTP %d with an empty body", jsonrpc.ErrBadResponse, answer.StatusCode)
 	}
-	return fmt.Errorf("%w: it is %.64q and begins with %.64q", jsonrpc.ErrBadResponse, answer.Header.Get("Content-Type"), status.Body)
+	return fmt.Errorf("%w: it is %.64q and starts with %.64q", jsonrpc.ErrBadResponse, answer.Header.Get("Content-Type"), status.Body)
 }
 
-// notified reads what a server says to a notification: nothing, or that it could not read it.
+// notified reads the response to a notification: an empty body, or an error that it could not be
+// parsed.
 func (in *inbox) notified(answer *http.Response, err error) error {
 	switch {
 	case err == errLost: //nolint:errorlint // post returns the value itself
-		return nil // an empty answer is what a notification gets
+		return nil // an empty response is the normal response to a notification
 	case err != nil:
 		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 != 2 && !isJSON(answer) {
-		err := sse.NewStatusError(answer)
+		err := NewStatusError(answer)
 		drain(answer.Body)
 		return err
 	}
-	if sse.IsStream(answer) {
-		return nil // whatever it says, nobody waits for it
+	if eventstream.IsStream(answer) {
+		return nil // the content has no receiver
 	}
 	if !isJSON(answer) {
 		drain(answer.Body)
@@ -152,10 +155,10 @@ func (in *inbox) notified(answer *http.Response, err error) error {
 	case in.call.ctx.Err() != nil:
 		return err
 	}
-	return nil // whatever it says, a notification has no answer
+	return nil // the content does not matter: a notification has no response
 }
 
-// readPlain takes in a body of one JSON text.
+// readPlain reads a body of one JSON text.
 func (in *inbox) readPlain(answer *http.Response) error {
 	b := buffers.Get().(*buffer)
 	defer b.free()
@@ -181,18 +184,18 @@ func (in *inbox) readBody(answer *http.Response, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// payload takes in one JSON text. Its responses are decoded before it returns.
+// payload processes one JSON text. Its responses are decoded before it returns.
 func (in *inbox) payload(text []byte) {
 	in.array = bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("["))
 	if fault := jsonrpc.ScanVersion(in.client.o.Version, text, in.message); fault != nil && !in.done {
-		in.done, in.err = true, fmt.Errorf("%w: %s; it begins with %.64q", jsonrpc.ErrBadResponse, fault.Message, text)
+		in.done, in.err = true, fmt.Errorf("%w: %s; it starts with %.64q", jsonrpc.ErrBadResponse, fault.Message, text)
 	}
 }
 
 func (in *inbox) message(m *jsonrpc.Message) {
 	switch {
 	case in.done:
-		in.client.report("message behind the answer", nil)
+		in.client.report(ReportLateMessage, fmt.Errorf("it has id %.64s and method %.64q", m.ID, m.Method))
 	case m.Bad != nil:
 		in.done, in.err = true, fmt.Errorf("%w: %s", jsonrpc.ErrBadResponse, m.Bad.Message)
 	case !m.Request:
@@ -201,10 +204,12 @@ func (in *inbox) message(m *jsonrpc.Message) {
 			in.done, in.err = true, err
 		}
 	case m.ID.IsZero():
+		in.heard = true
 		if err := in.notification(m); err != nil {
 			in.done, in.err = true, err
 		}
 	default:
+		in.heard = true
 		if err := in.client.answerBack(in.call, m); err != nil {
 			in.done, in.err = true, err
 		}
@@ -219,9 +224,9 @@ func (in *inbox) notification(m *jsonrpc.Message) error {
 	return in.on(&jsonrpc.Request{Method: m.Method, Params: m.Params})
 }
 
-// readStream takes in events until the answer is there.
+// readStream reads events until the response has arrived.
 func (in *inbox) readStream(answer *http.Response) error {
-	events := sse.NewReader(answer.Body, in.client.limit)
+	events := eventstream.NewReader(answer.Body, in.client.limit)
 	events.OnSilence(missed, func() { in.call.cancel(jsonrpc.ErrTimeout) })
 	for !in.done {
 		e, err := events.Next()
@@ -231,7 +236,7 @@ func (in *inbox) readStream(answer *http.Response) error {
 		case err != nil:
 			in.done, in.err = true, in.call.failed(err)
 		case e.Type != "message" || len(e.Data) == 0:
-			in.call.renew() // not ours, but a sign of life
+			in.call.renew() // not a message, but a sign of life
 		default:
 			in.call.renew()
 			if in.client.o.Tap != nil {
@@ -244,25 +249,27 @@ func (in *inbox) readStream(answer *http.Response) error {
 	return in.err
 }
 
-// leave lets go of a stream whose answer is in. Its end is usually right behind, and then the connection can be used again.
+// leave closes a stream whose response has arrived. Its end usually follows at once, and then the
+// connection can be used again.
 func (in *inbox) leave(body io.ReadCloser) {
 	if in.err != nil && !isPeers(in.err) {
 		body.Close()
 		return
 	}
-	// The call ends when we return, and with it its request: the end is waited for here, but not for long.
+	// The call ends when leave returns, and its request with it: leave waits for the end of the
+	// stream, but not for long.
 	late := time.AfterFunc(lingering, func() { body.Close() })
 	drain(body)
 	late.Stop()
 	body.Close()
 }
 
-// handOver gives payloads on as they are.
+// handOver passes on raw payloads.
 func (in *inbox) handOver(answer *http.Response) error {
 	defer answer.Body.Close()
 	switch {
-	case sse.IsStream(answer):
-		events := sse.NewReader(answer.Body, in.client.limit)
+	case eventstream.IsStream(answer):
+		events := eventstream.NewReader(answer.Body, in.client.limit)
 		for {
 			e, err := events.Next()
 			if errors.Is(err, io.EOF) {
@@ -300,10 +307,11 @@ func (in *inbox) handOver(answer *http.Response) error {
 }
 
 const (
-	missed    = 45 * time.Second       // three comments of a server that sends one in 15 s
-	lingering = 200 * time.Millisecond // how long the end of a stream may be behind its answer
-	maxHead   = 1 << 10                // what is kept of the body of a StatusError
-	maxDrain  = 64 << 10               // what is read of a body that nobody wants, so that the connection can be used again
+	missed    = 45 * time.Second       // three comments of a server that sends one every 15 s
+	lingering = 200 * time.Millisecond // maximum delay between a response and the end of its stream
+	maxHead   = 1 << 10                // how much of the body a StatusError stores
+	// how much of an unused body is read, so that the connection can be used again
+	maxDrain = 64 << 10
 )
 
 var trash = sync.Pool{New: func() any { return new([4 << 10]byte) }}
@@ -319,7 +327,7 @@ func drain(body io.Reader) {
 	}
 }
 
-// readAll appends all of r to dst. Memory is taken as bytes arrive.
+// readAll appends all of r to dst. Memory grows as bytes arrive.
 func readAll(r io.Reader, dst []byte, limit int64) ([]byte, error) {
 	for {
 		if cap(dst)-len(dst) < 512 {
@@ -338,12 +346,13 @@ func readAll(r io.Reader, dst []byte, limit int64) ([]byte, error) {
 	}
 }
 
-// isJSON takes the names under which JSON-RPC has been sent, and any that end in +json. A coded body is none.
+// isJSON reports whether the media type is one that has been used for JSON-RPC, or any that ends in
+// +json. A body with a Content-Encoding is not JSON.
 func isJSON(answer *http.Response) bool {
 	if coding := answer.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return false
 	}
-	switch kind := sse.MediaType(answer); kind {
+	switch kind := eventstream.MediaType(answer); kind {
 	case "application/json", "application/json-rpc", "application/jsonrequest":
 		return answer.StatusCode != http.StatusNoContent
 	default:

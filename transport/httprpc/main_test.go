@@ -26,7 +26,7 @@ type operands struct {
 	Subtrahend int `json:"subtrahend"`
 }
 
-// methods are what the servers of these tests answer.
+// methods returns the methods of the servers in these tests.
 func methods() *jsonrpc.Mux {
 	m := new(jsonrpc.Mux)
 	m.Add("subtract", jsonrpc.Func(func(_ context.Context, in operands) (int, error) { return in.Minuend - in.Subtrahend, nil }))
@@ -71,7 +71,7 @@ func serve(t *testing.T, h http.Handler) *httptest.Server {
 	return web
 }
 
-// raw sends bytes on a connection of its own and returns the answer as it stood on the wire, without its Date.
+// raw sends bytes on a new connection and returns the raw response, without its Date.
 func raw(t *testing.T, web *httptest.Server, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
@@ -79,7 +79,7 @@ func raw(t *testing.T, web *httptest.Server, request string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	go func() { _, _ = io.WriteString(conn, request) }() // it may be refused in the middle
+	go func() { _, _ = io.WriteString(conn, request) }() // the server may refuse it before the end
 	var all strings.Builder
 	reader := bufio.NewReader(conn)
 	for {
@@ -93,7 +93,7 @@ func raw(t *testing.T, web *httptest.Server, request string) string {
 	}
 }
 
-// post is a whole POST of a body, after which the connection closes.
+// post returns a whole POST of a body, after which the connection closes.
 func post(body string, headers ...string) string {
 	h := strings.Join(headers, "\r\n")
 	if h != "" {

@@ -20,7 +20,7 @@ const (
 	noteText   = `{"jsonrpc":"2.0","method":"update","params":[1]}`
 )
 
-// wire is a plain answer as it stands on the wire, but for its Date.
+// wire returns a plain raw response, without its Date.
 func wire(status, body string) string {
 	return "HTTP/1.1 " + status + "\r\nCache-Control: no-store\r\nContent-Length: " + itoa(len(body)) +
 		"\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n" + body
@@ -28,7 +28,7 @@ func wire(status, body string) string {
 
 const wire204 = "HTTP/1.1 204 No Content\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
 
-// TestAnswersOnTheWire holds whole answers, byte for byte.
+// TestAnswersOnTheWire compares whole responses, byte for byte.
 func TestAnswersOnTheWire(t *testing.T) {
 	web := serve(t, Handler(methods()))
 	const ok = "200 OK"
@@ -75,7 +75,7 @@ func TestAnswersOnTheWire(t *testing.T) {
 	})
 }
 
-// TestRefusalsOnTheWire holds what reaches no handler.
+// TestRefusalsOnTheWire checks requests that reach no handler.
 func TestRefusalsOnTheWire(t *testing.T) {
 	web := serve(t, &Server{
 		Answerer:     stuck{t},
@@ -182,7 +182,7 @@ func TestAccepted(t *testing.T) {
 const streamHead = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: text/event-stream\r\n" +
 	"X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n"
 
-// events is a streamed answer as it stands on the wire to a client of HTTP/1.0, which knows no chunks.
+// events returns a raw streamed response to a client of HTTP/1.0, which does not support chunks.
 func events(data ...string) string {
 	all := "HTTP/1.0 200 OK\r\nCache-Control: no-store\r\nContent-Type: text/event-stream\r\n" +
 		"X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\n\r\n"
@@ -222,7 +222,8 @@ func TestStreamsOnTheWire(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := raw(t, web, old(tt.body, tt.accept))
-			if strings.Contains(got, "event-stream") { // net/http knows the length of a stream of one event, and may say so
+			// net/http knows the length of a stream of one event, and may send it
+			if strings.Contains(got, "event-stream") {
 				got = regexp.MustCompile(`Content-Length: \d+\r\n`).ReplaceAllString(got, "")
 			}
 			if got != tt.want {
@@ -251,7 +252,8 @@ func TestStreamsOnTheWire(t *testing.T) {
 	})
 }
 
-// TestStreamBeginsAtOnce has a handler that waits until its caller has seen the headers of the stream, or its first event.
+// TestStreamBeginsAtOnce has a handler that waits until its caller has received the headers of the
+// stream, or its first event.
 func TestStreamBeginsAtOnce(t *testing.T) {
 	for _, tt := range []struct{ accept, want string }{
 		{"text/event-stream", "lift-off"},
@@ -406,7 +408,8 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// TestTwoRequestsOnOneConnection holds that nothing of one exchange, deadlines least of all, is left for the next.
+// TestTwoRequestsOnOneConnection checks that no state of one exchange, in particular no deadline,
+// affects the next.
 func TestTwoRequestsOnOneConnection(t *testing.T) {
 	web := serve(t, Handler(methods()))
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())

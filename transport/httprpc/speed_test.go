@@ -12,14 +12,14 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// bare is net/http with a constant answer: what nothing of ours can be faster than.
+// bare is net/http with a constant response: the lower bound of what a Server can cost.
 var bare = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body) // the benchmark sends it whole
 	w.Header()["Content-Type"] = jsonType
 	_, _ = w.Write([]byte(answerText))
 })
 
-// rounds posts callText to h, on one connection, as often as b wants.
+// rounds posts callText to h b.N times, on one connection.
 func rounds(b *testing.B, h http.Handler) {
 	web := httptest.NewServer(h)
 	defer web.Close()
@@ -29,7 +29,7 @@ func rounds(b *testing.B, h http.Handler) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		_, _ = io.Copy(io.Discard, answer.Body) // what is in it is tested elsewhere
+		_, _ = io.Copy(io.Discard, answer.Body) // the content is tested elsewhere
 		answer.Body.Close()
 	}
 }
@@ -51,7 +51,8 @@ func BenchmarkClientAndServer(b *testing.B) {
 	}
 }
 
-// A discarding ResponseWriter counts nothing but what the handler itself allocates.
+// A discarding is a ResponseWriter that allocates nothing, so that only the allocations of the
+// handler are counted.
 type discarding struct{ header http.Header }
 
 func (d *discarding) Header() http.Header         { return d.header }
@@ -62,7 +63,8 @@ func (d *discarding) FlushError() error                { return nil }
 func (d *discarding) SetReadDeadline(time.Time) error  { return nil }
 func (d *discarding) SetWriteDeadline(time.Time) error { return nil }
 
-// TestAllocations holds what a call costs on top of net/http and of the engine: the exchange, and little else.
+// TestAllocations checks the cost of a call on top of net/http and of the engine: the exchange, and
+// little else.
 func TestAllocations(t *testing.T) {
 	fixed := []byte(answerText)
 	s := &Server{Answerer: answering(func(_ context.Context, dst, _ []byte, _ *jsonrpc.Exchange) ([]byte, *jsonrpc.Error) {

@@ -1,7 +1,8 @@
-// Package inproc is a Transport between two peers of one process: a pipe of payloads, bounded, and without a goroutine.
+// Package inproc implements a transport between two peers of one process: a bounded pipe of
+// payloads, without a goroutine.
 //
-// Both ends behave like a connection, down to the limit on messages and the peer that does not read. Calls that need no
-// conversation are cheaper still through jsonrpc.Local.
+// Both ends behave like a connection, including the limit on messages and the bound for a peer that
+// does not read. For calls that need no connection, jsonrpc.Local is even cheaper.
 package inproc
 
 import (
@@ -14,30 +15,31 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Options tune Pipe. The zero value is ready for use.
+// Options configure Pipe. The zero value is ready for use.
 type Options struct {
-	// MaxMessage bounds one message, in bytes. Zero means 4 MiB, negative means no bound. A longer one arrives as a
-	// *jsonrpc.FrameError with answer -32600.
+	// MaxMessage bounds one message, in bytes. Zero means 4 MiB, negative means no bound. A longer
+	// one arrives as a *jsonrpc.FrameError with response -32600.
 	MaxMessage int64
 
-	// Buffer bounds what waits to be read in each direction, in bytes. Zero means 1 MiB. A Write waits for room; a
-	// message that is longer on its own goes in when nothing else waits.
+	// Buffer bounds the unread data in each direction, in bytes. Zero means 1 MiB. A Write waits
+	// for room; a message that is longer than Buffer is accepted when no other message waits.
 	Buffer int
 
-	// WriteTimeout bounds the wait for room. Zero means 10 s, negative means no bound. After it the Write closes its
-	// end and returns jsonrpc.ErrSlowPeer.
+	// WriteTimeout bounds the wait for room for a message, while the peer reads nothing. Zero means
+	// 10 s, negative means no bound. When it
+	// expires, the Write closes its end and returns jsonrpc.ErrSlowPeer.
 	WriteTimeout time.Duration
 }
 
 // A Transport is one end of a pipe. See [jsonrpc.Transport].
 type Transport struct {
 	in, out *lane
-	read    batch // what Read hands out, one by one
+	read    batch // the payloads that Read returns, one by one
 	next    int   // the index in read.ends of the next payload
-	begun   int   // how many payloads of a burst TryWrite has sent, for Write to go on
+	begun   int   // the number of payloads of a burst that TryWrite has sent; Write sends the rest
 }
 
-// Pipe makes two connected ends.
+// Pipe returns two connected ends.
 func Pipe(o *Options) (a, b *Transport) {
 	if o == nil {
 		o = &Options{}
@@ -46,10 +48,11 @@ func Pipe(o *Options) (a, b *Transport) {
 	return &Transport{in: back, out: there}, &Transport{in: there, out: back}
 }
 
-// Read returns the next payload, and io.EOF when the other end was closed and all was read.
+// Read returns the next payload. It returns io.EOF when the other end was closed and everything was
+// read.
 func (t *Transport) Read() (payload []byte, more bool, err error) {
 	for t.next == len(t.read.ends) {
-		if t.next, err = 0, t.in.take(&t.read); err != nil {
+		if t.next, err = 0, t.in.takeBatch(&t.read); err != nil {
 			return nil, false, err
 		}
 	}
@@ -75,17 +78,17 @@ func (t *Transport) Read() (payload []byte, more bool, err error) {
 
 // Write copies all payloads of b to the other end and waits for room there.
 func (t *Transport) Write(b jsonrpc.Burst) error {
-	err := t.out.put(b, t.begun)
+	err := t.out.putBurst(b, t.begun)
 	t.begun = 0
 	if err != nil {
-		_ = t.Close() // part of b may be gone: nothing can follow it
+		_ = t.Close() // part of b may be sent: nothing can follow it
 	}
 	return err
 }
 
 // TryWrite copies as many payloads of b as there is room for.
 func (t *Transport) TryWrite(b jsonrpc.Burst) bool {
-	n, err := t.out.add(b, 0, 0)
+	n, err := t.out.addPayloads(b, 0, 0)
 	if n > 0 {
 		signal(t.out.arrived)
 	}
@@ -96,25 +99,31 @@ func (t *Transport) TryWrite(b jsonrpc.Burst) bool {
 	return true
 }
 
-// Close ends both directions. What was written before can still be read at the other end.
+// WrittenBytes grows whenever payloads are copied to the other end. It implements
+// [jsonrpc.WriteCounter].
+func (t *Transport) WrittenBytes() uint64 { return t.out.written() }
+
+// Close closes both directions. Payloads that were written before can still be read at the other
+// end.
 func (t *Transport) Close() error {
-	t.out.end(func(l *lane) { l.finished = true })
-	t.in.end(func(l *lane) { l.abandoned, l.batch = true, batch{} })
+	t.out.endWith(func(l *lane) { l.finished = true })
+	t.in.endWith(func(l *lane) { l.abandoned, l.batch = true, batch{} })
 	return nil
 }
 
-// A batch is payloads back to back, a newline behind each.
+// A batch is a sequence of payloads, each followed by a newline.
 type batch struct {
 	bytes []byte
 	ends  []end
 }
 
-// An end is where one payload ends. One that is too large is not kept, only its size.
+// An end is the position where one payload ends. Of a payload that is too large only the size is
+// stored.
 type end struct {
 	at, tooLarge int
 }
 
-// restingBytes bounds what a batch keeps allocated once it was read.
+// restingBytes bounds the memory that a batch retains after it was read.
 const restingBytes = 64 << 10
 
 func (b *batch) reset() {
@@ -127,13 +136,14 @@ func (b *batch) reset() {
 // A lane is one direction: one writer, one reader.
 type lane struct {
 	limit   int // of one message
-	bound   int // of what waits
+	bound   int // of the unread payloads
 	timeout time.Duration
 
-	arrived, room chan struct{} // of one place each: something changed, look again
+	arrived, room chan struct{} // capacity 1 each: a signal to check again
 
-	mu        sync.Mutex // guards what follows
-	batch     batch      // what waits to be read
+	mu        sync.Mutex // guards the fields below
+	batch     batch      // the unread payloads
+	copied    uint64     // bytes of all payloads so far
 	finished  bool       // the writer has closed
 	abandoned bool       // the reader has closed
 }
@@ -160,16 +170,16 @@ func newLane(o *Options) *lane {
 	return l
 }
 
-// signal wakes who waits on c, now or next.
+// signal wakes the goroutine that waits on c, now or later.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // is awake already
+	default: // already signalled
 	}
 }
 
-// take waits until something is there, and swaps it for what was read.
-func (l *lane) take(read *batch) error {
+// takeBatch waits until there are payloads, and swaps the batch for the one that was read.
+func (l *lane) takeBatch(read *batch) error {
 	read.reset()
 	for {
 		l.mu.Lock()
@@ -192,22 +202,24 @@ func (l *lane) take(read *batch) error {
 	}
 }
 
-// waiting reports whether a payload is there to be taken.
+// waiting reports whether a payload is available.
 func (l *lane) waiting() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.batch.ends) > 0 && l.batch.ends[0].tooLarge == 0
 }
 
-// put adds the payloads from the one with index next, as many at a time as there is room for.
-func (l *lane) put(b jsonrpc.Burst, next int) error {
-	var timeout <-chan time.Time
+// putBurst adds the payloads from index next on, as many at a time as there is room for. It fails
+// if there is no room for another one within the timeout.
+func (l *lane) putBurst(b jsonrpc.Burst, next int) error {
+	var timer *time.Timer
+	var timeout <-chan time.Time // nil means none
 	start := 0
 	if next > 0 {
 		start = b.Ends[next-1]
 	}
 	for next < len(b.Ends) {
-		n, err := l.add(b, start, next)
+		n, err := l.addPayloads(b, start, next)
 		if err != nil {
 			return err
 		}
@@ -215,10 +227,13 @@ func (l *lane) put(b jsonrpc.Burst, next int) error {
 			signal(l.arrived)
 			next += n
 			start = b.Ends[next-1]
+			if timer != nil {
+				timer.Reset(l.timeout)
+			}
 			continue
 		}
-		if timeout == nil && l.timeout > 0 {
-			timer := time.NewTimer(l.timeout)
+		if timer == nil && l.timeout > 0 {
+			timer = time.NewTimer(l.timeout)
 			defer timer.Stop()
 			timeout = timer.C
 		}
@@ -231,8 +246,9 @@ func (l *lane) put(b jsonrpc.Burst, next int) error {
 	return nil
 }
 
-// add copies the payloads of b that fit, from the one with index next, which begins at start. It returns how many.
-func (l *lane) add(b jsonrpc.Burst, start, next int) (int, error) {
+// addPayloads copies the payloads of b that fit, from index next on, which begins at start. It
+// returns their number.
+func (l *lane) addPayloads(b jsonrpc.Burst, start, next int) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -245,7 +261,7 @@ func (l *lane) add(b jsonrpc.Burst, start, next int) (int, error) {
 	for _, at := range b.Ends[next:] {
 		p := b.Bytes[start:at]
 		e := end{at: len(l.batch.bytes) + len(p)}
-		if size := len(p) - 1; size > l.limit { // all but the newline
+		if size := len(p) - 1; size > l.limit { // without the newline
 			e, p = end{at: len(l.batch.bytes), tooLarge: size}, nil
 		}
 		if held := len(l.batch.bytes) + 16*len(l.batch.ends); held > 0 && held+len(p) > l.bound {
@@ -255,12 +271,20 @@ func (l *lane) add(b jsonrpc.Burst, start, next int) (int, error) {
 		l.batch.ends = append(l.batch.ends, e)
 		start = at
 		n++
+		l.copied += uint64(len(p))
 	}
 	return n, nil
 }
 
-// end closes the lane at one end and wakes the other.
-func (l *lane) end(set func(*lane)) {
+// written returns the bytes of all payloads that were added so far.
+func (l *lane) written() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.copied
+}
+
+// endWith closes the lane at one end and wakes the other.
+func (l *lane) endWith(set func(*lane)) {
 	l.mu.Lock()
 	set(l)
 	l.mu.Unlock()

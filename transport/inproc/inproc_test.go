@@ -34,7 +34,8 @@ func one(text string) jsonrpc.Burst {
 	return b
 }
 
-// TestSlowPeer: whoever writes to a peer that does not read is let go by the timeout, and its end is closed.
+// TestSlowPeer checks that a write to a peer that does not read fails after the timeout, and that
+// its end is closed.
 func TestSlowPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := inproc.Pipe(&inproc.Options{Buffer: 10})
@@ -57,7 +58,7 @@ func TestSlowPeer(t *testing.T) {
 	})
 }
 
-// TestRoom: a Write that waits goes on when the other end reads, and not before.
+// TestRoom checks that a waiting Write continues when the other end reads, and not before.
 func TestRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := inproc.Pipe(&inproc.Options{Buffer: 20})

@@ -42,7 +42,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// listen listens on an address that is free, until the test ends.
+// listen listens on a free address, until the test ends.
 func listen(t testing.TB, network string, o *socket.Options) *socket.Listener {
 	t.Helper()
 	addr := "127.0.0.1:0"
@@ -57,7 +57,7 @@ func listen(t testing.TB, network string, o *socket.Options) *socket.Listener {
 	return l
 }
 
-// networkOf is what to dial l with.
+// networkOf returns the network for dialling l.
 func networkOf(l *socket.Listener, o *socket.Options) string {
 	if o != nil && o.TLS != nil {
 		return "tls"
@@ -65,7 +65,8 @@ func networkOf(l *socket.Listener, o *socket.Options) string {
 	return l.Addr().Network()
 }
 
-// pair dials and accepts. A TLS client's handshake needs a server that reads meanwhile: its first Read answers it.
+// pair dials and accepts. A TLS client's handshake needs a server that reads at the same time: the
+// server's first Read handles it.
 func pair(t testing.TB, l *socket.Listener, o *socket.Options) (client, server *socket.Transport) {
 	t.Helper()
 	type dialled struct {
@@ -83,7 +84,8 @@ func pair(t testing.TB, l *socket.Listener, o *socket.Options) (client, server *
 		t.Fatal(err)
 	}
 	if network == "tls" {
-		// A burst of nothing but white space is no payload, and its Write is all that the handshake needs.
+		// A burst of only white space is not a payload, and its Write is sufficient for the
+		// handshake.
 		if err := server.Write(jsonrpc.Burst{Bytes: []byte("\n"), Ends: []int{1}}); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +97,8 @@ func pair(t testing.TB, l *socket.Listener, o *socket.Options) (client, server *
 	return d.t, server
 }
 
-// certificate makes what a server shows and what its client trusts.
+// certificate returns the configuration of a server with a certificate, and of a client that trusts
+// it.
 func certificate(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,5 +1,6 @@
-// Package socket carries payloads over TCP, TLS and Unix sockets.
+// Package socket implements a transport over TCP, TLS and Unix sockets.
 //
-// [Dial] makes one connection, [Listen] takes them. A listener expects strangers: it bounds how many come, tells who is
-// one too many, keeps a Unix socket to its own user, and hangs up on a browser.
+// [Dial] opens one connection, [Listen] accepts them. A listener is built for untrusted peers: it
+// bounds the number of connections, sends an error to those above the bound, restricts a Unix
+// socket to its own user, and closes connections of browsers.
 package socket

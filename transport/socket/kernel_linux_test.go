@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSocketOptions asks the kernel.
+// TestSocketOptions reads the socket options from the kernel.
 func TestSocketOptions(t *testing.T) {
 	l, err := Listen(t.Context(), "tcp", "127.0.0.1:0", nil)
 	if err != nil {

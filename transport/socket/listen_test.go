@@ -43,7 +43,7 @@ func scriptedListener(errs ...error) *Listener {
 	}
 }
 
-// TestAcceptGoesOn: a process that is out of files waits for some, and not in a busy loop.
+// TestAcceptGoesOn checks that a process without free files waits for one, and not in a busy loop.
 func TestAcceptGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := scriptedListener(syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED, syscall.EMFILE, nil, syscall.EMFILE, nil)
@@ -115,8 +115,8 @@ func TestAcceptFails(t *testing.T) {
 
 func TestPerIP(t *testing.T) {
 	l := &Listener{max: 1000, byIP: make(map[netip.Prefix]int)}
-	admit := func(ip string) error { return l.admit(prefixOf(netip.MustParseAddr(ip))) }
-	leave := func(ip string) { l.leave(prefixOf(netip.MustParseAddr(ip))) }
+	admit := func(ip string) error { return l.admitConn(prefixOf(netip.MustParseAddr(ip))) }
+	leave := func(ip string) { l.leaveConn(prefixOf(netip.MustParseAddr(ip))) }
 	for range 256 {
 		if err := admit("192.0.2.1"); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// TestHandshakeTimeout: who connects to a TLS port and says nothing has 5 s.
+// TestHandshakeTimeout checks that a peer that connects to a TLS port and sends nothing has 5 s.
 func TestHandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, peer := net.Pipe()
@@ -195,7 +195,7 @@ func TestHandshakeTimeout(t *testing.T) {
 	})
 }
 
-// TestCloseReleasesOnce: Close twice gives one place back.
+// TestCloseReleasesOnce checks that a second Close does not release another place.
 func TestCloseReleasesOnce(t *testing.T) {
 	conn, peer := net.Pipe()
 	defer peer.Close()

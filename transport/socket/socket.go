@@ -12,45 +12,49 @@ import (
 	"github.com/da1ed7bb/parley/transport/stream"
 )
 
-// Options tune Dial and Listen. The zero value is ready for use, but for a listener on "tls", which needs a certificate.
+// Options configure Dial and Listen. The zero value is ready for use, except for a listener on
+// "tls", which needs a certificate.
 type Options struct {
 	// Options bound messages and their time. A listener sets RefuseHTTP itself.
 	stream.Options
 
-	// Framing tells payloads apart: stream.Line, the zero value, or stream.Header.
+	// Framing delimits payloads: stream.Line, the zero value, or stream.Header.
 	Framing stream.Framer
 
-	// TLS is for the network "tls". Versions below TLS 1.2 are refused, whatever it says. Nil dials with the
-	// system's roots and the host of the address.
+	// TLS is for the network "tls". Versions below TLS 1.2 are refused, regardless of its
+	// MinVersion. If nil, Dial uses the system's roots and the host of the address.
 	TLS *tls.Config
 
-	// MaxConns bounds the connections that a listener has open at once. Zero means 16,384. It is never more than
-	// 80 % of the files that the process may open. Who is one too many gets -31001 with id null and is closed.
+	// MaxConns bounds the connections that a listener has open at once. Zero means 16,384. The
+	// limit is at most 80 % of the files that the process may open. A connection above it gets
+	// -31001 with ID null and is closed.
 	MaxConns int
 
-	// MaxPerIP bounds them for each remote address, loopback excepted; of an IPv6 address the first 64 bits count.
-	// Zero means 256, negative means no bound.
+	// MaxPerIP bounds them for each remote address, except loopback; of an IPv6 address the first
+	// 64 bits count. Zero means 256, negative means no bound.
 	MaxPerIP int
 
-	// Report is told what a listener met and went on from: connections that it refused, files that it had no room
-	// for. It is called on the goroutine of Accept. Nil drops it.
+	// Report is called with problems after which a listener continues: connections that it refused,
+	// and files that it had no room for. It is called on the goroutine of Accept. If nil, the
+	// reports are dropped.
 	Report func(what string, err error)
 }
 
-// Times of a connection. What happens on it later has the times of [stream.Options].
+// Timeouts of opening a connection. Later operations have the timeouts of [stream.Options].
 const (
 	dialTimeout      = 5 * time.Second
 	handshakeTimeout = 5 * time.Second
 )
 
-// keepAlive finds a peer that is gone without a word: after 15 s of silence, 9 probes 15 s apart.
+// keepAlive detects a peer that is gone without closing: after 15 s of silence, 9 probes 15 s
+// apart.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 9}
 
 // A Transport is a [stream.Transport] on a socket.
 type Transport struct {
 	*stream.Transport
 	conn    net.Conn
-	release func() // gives the place at the listener back; nil for none
+	release func() // releases the place at the listener; may be nil
 	once    sync.Once
 }
 
@@ -58,7 +62,8 @@ func newTransport(conn net.Conn, o *Options, release func()) *Transport {
 	return &Transport{Transport: stream.New(conn, o.Framing, &o.Options), conn: conn, release: release}
 }
 
-// Close closes the connection. Until then it counts at its listener, also when the peer is long gone.
+// Close closes the connection. Until then it counts at its listener, also if the peer has
+// disconnected.
 func (t *Transport) Close() error {
 	err := t.Transport.Close()
 	if t.release != nil {
@@ -67,13 +72,14 @@ func (t *Transport) Close() error {
 	return err
 }
 
-// RemoteAddr is where the peer is.
+// RemoteAddr returns the peer's address.
 func (t *Transport) RemoteAddr() net.Addr { return t.conn.RemoteAddr() }
 
-// LocalAddr is where this end is.
+// LocalAddr returns the address of this end.
 func (t *Transport) LocalAddr() net.Addr { return t.conn.LocalAddr() }
 
-// TLS is what was agreed on the network "tls". At a listener it is known once the first payload was read.
+// TLS returns the negotiated state on the network "tls". At a listener it is available after the
+// first payload was read.
 func (t *Transport) TLS() (state tls.ConnectionState, ok bool) {
 	c, ok := t.conn.(*secured)
 	if !ok {
@@ -83,8 +89,8 @@ func (t *Transport) TLS() (state tls.ConnectionState, ok bool) {
 	return state, state.HandshakeComplete
 }
 
-// Dial connects to addr on network, which is "tcp", "tls" or "unix", within 5 s or the time of ctx. The end of ctx
-// has no effect later. For "tls" the handshake is part of it.
+// Dial connects to addr on network, which is "tcp", "tls" or "unix", within 5 s or the time of ctx.
+// The end of ctx has no effect later. For "tls" Dial includes the handshake.
 func Dial(ctx context.Context, network, addr string, o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
@@ -110,7 +116,7 @@ func dial(ctx context.Context, network, addr string, o *Options) (net.Conn, erro
 	return nil, net.UnknownNetworkError(network)
 }
 
-// modern returns a copy of c that accepts TLS 1.2 and newer alone.
+// modern returns a copy of c that accepts only TLS 1.2 and newer.
 func modern(c *tls.Config) *tls.Config {
 	if c == nil {
 		c = &tls.Config{}
@@ -120,8 +126,8 @@ func modern(c *tls.Config) *tls.Config {
 	return c
 }
 
-// secured is the listener's end of TLS. The handshake waits for the first Read or Write, so that Accept never does, and
-// has 5 s from then.
+// secured is the listener's end of TLS. The handshake runs with the first Read or Write, so that
+// Accept does not wait, and has 5 s from then.
 type secured struct {
 	*tls.Conn
 	once sync.Once
@@ -153,7 +159,7 @@ func (c *secured) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// errNoCertificate is a listener on "tls" that nobody could trust.
+// errNoCertificate is the error of a listener on "tls" without a certificate.
 var errNoCertificate = errors.New("a TLS listener needs a certificate")
 
 // certified reports whether c can serve.

@@ -27,7 +27,8 @@ func one(text string) jsonrpc.Burst {
 	return b
 }
 
-// TestFull: who is one too many is told so and closed, and a place that is given back is a place.
+// TestFull checks that a connection above the limit gets an error and is closed, and that a
+// released place can be used again.
 func TestFull(t *testing.T) {
 	server, client := certificate(t)
 	for name, o := range map[string]struct{ listen, dial socket.Options }{
@@ -63,7 +64,7 @@ func TestFull(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// What the peer sent already must not cost it the answer.
+				// What the peer has already sent must not prevent it from receiving the response.
 				_ = c.Write(one(strings.Repeat(`[1,2,3]`, 1000)))
 				p, _, err := c.Read()
 				if err != nil {
@@ -88,7 +89,7 @@ func TestFull(t *testing.T) {
 				t.Errorf("%d refusals were reported, want 3", n)
 			}
 
-			_, _ = server1.Close(), server1.Close() // twice, and one place only
+			_, _ = server1.Close(), server1.Close() // twice, which releases only one place
 			client4, err := socket.Dial(t.Context(), "tcp", l.Addr().String(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -101,7 +102,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestLoopbackIsExempt from the bound for each address.
+// TestLoopbackIsExempt checks that the bound for each address does not apply to loopback.
 func TestLoopbackIsExempt(t *testing.T) {
 	l := listen(t, "tcp", &socket.Options{MaxPerIP: 1})
 	for range 3 {
@@ -129,7 +130,7 @@ func TestUnixFile(t *testing.T) {
 	if _, err := listen(); !errors.Is(err, socket.ErrInUse) {
 		t.Errorf("a second listener = %v, want %v", err, socket.ErrInUse)
 	}
-	c, s := pair(t, l, nil) // the first one took no harm
+	c, s := pair(t, l, nil) // the first one is not affected
 	_, _ = c.Close(), s.Close()
 
 	if err := l.Close(); err != nil {
@@ -150,7 +151,7 @@ func TestUnixFile(t *testing.T) {
 	}
 }
 
-// leaveStale makes a socket that nobody listens on.
+// leaveStale creates a socket that has no listener.
 func leaveStale(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
@@ -176,7 +177,8 @@ func TestStaleSocket(t *testing.T) {
 	_, _ = c.Close(), s.Close()
 }
 
-// TestStartsAtOnce: of many that find a stale socket at the same time one gets it, and stays reachable.
+// TestStartsAtOnce checks that of many processes that find a stale socket at the same time one gets
+// it, and stays reachable.
 func TestStartsAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	leaveStale(t, path)
@@ -204,7 +206,8 @@ func TestStartsAtOnce(t *testing.T) {
 	_, _, _ = c.Close(), s.Close(), won[0].Close()
 }
 
-// TestCloseRemovesItsOwn: a socket that took the place of ours meanwhile stays.
+// TestCloseRemovesItsOwn checks that a socket that has replaced the listener's own meanwhile is not
+// removed.
 func TestCloseRemovesItsOwn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	first, err := socket.Listen(t.Context(), "unix", path, nil)
@@ -226,7 +229,8 @@ func TestCloseRemovesItsOwn(t *testing.T) {
 	_, _ = c.Close(), s.Close()
 }
 
-// TestWebPage: what a browser can send to a local port runs nothing and gets no answer.
+// TestWebPage checks that what a browser can send to a local port runs nothing and gets no
+// response.
 func TestWebPage(t *testing.T) {
 	for _, f := range []stream.Framer{stream.Line, stream.Header} {
 		l := listen(t, "tcp", &socket.Options{Framing: f})
@@ -302,7 +306,8 @@ func TestTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer first.Close()
-		c, s := pair(t, l, &socket.Options{TLS: client}) // nor is the next one held up
+		// the next connection is not delayed either
+		c, s := pair(t, l, &socket.Options{TLS: client})
 		_, _ = c.Close(), s.Close()
 	})
 	t.Run("unknown authority", func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// maxFiles is how many files the process may open.
+// maxFiles returns how many files the process may open.
 func maxFiles() (n uint64, ok bool) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -22,7 +22,8 @@ func maxFiles() (n uint64, ok bool) {
 // lockWait bounds the wait for another process that starts to listen in the same directory.
 const lockWait = 2 * time.Second
 
-// lockDir waits until no other process holds the directory. The lock goes with the process.
+// lockDir waits until no other process holds the lock of the directory. The lock ends with the
+// process.
 func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -38,12 +39,12 @@ func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 		case err == nil:
 			return func() { _ = f.Close() }, nil
 		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-			_ = f.Close() // err says more
+			_ = f.Close() // err has more detail
 			return nil, os.NewSyscallError("flock", err)
 		}
 		select {
 		case <-ctx.Done():
-			_ = f.Close() // err says more
+			_ = f.Close() // err has more detail
 			return nil, os.NewSyscallError("flock", err)
 		case <-tick.C:
 		}

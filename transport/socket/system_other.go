@@ -4,8 +4,9 @@ package socket
 
 import "context"
 
-// maxFiles: there is no such number here.
+// maxFiles reports no limit on this system.
 func maxFiles() (n uint64, ok bool) { return 0, false }
 
-// lockDir does nothing: two starts at the same instant may take each other for stale. Unproven on Windows.
+// lockDir does nothing: two processes that start at the same instant may take each other's socket
+// for stale. Untested on Windows.
 func lockDir(context.Context, string) (unlock func(), err error) { return func() {}, nil }

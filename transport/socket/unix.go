@@ -11,16 +11,18 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/private"
 )
 
-// A socketFile is the file of a Unix socket that we made.
+// A socketFile is the file of a Unix socket that this process created.
 type socketFile struct {
 	path string
 	info fs.FileInfo
 }
 
-// listenUnix makes the socket at path. Starts at the same time take turns, by a lock on the directory: between bind and
-// listen a socket looks as if nobody were behind it.
+// listenUnix creates the socket at path. Concurrent starts take turns, by a lock on the directory:
+// between bind and listen a socket looks as if it had no listener.
 func listenUnix(ctx context.Context, path string) (net.Listener, *socketFile, error) {
 	var lc net.ListenConfig
 	if strings.HasPrefix(path, "@") { // Linux: a name without a file
@@ -29,6 +31,9 @@ func listenUnix(ctx context.Context, path string) (net.Listener, *socketFile, er
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	if err := private.Place(dir); err != nil {
 		return nil, nil, err
 	}
 	unlock, err := lockDir(ctx, dir)
@@ -44,22 +49,23 @@ func listenUnix(ctx context.Context, path string) (net.Listener, *socketFile, er
 	if err != nil {
 		return nil, nil, err
 	}
-	// Until here the file may have been open to others; checkUser refuses them all the same.
+	// Until here other users may have been able to connect; checkUser refuses them in any case.
 	err = os.Chmod(path, 0o600)
 	if err == nil {
 		var info fs.FileInfo
 		if info, err = os.Lstat(path); err == nil {
-			l.(*net.UnixListener).SetUnlinkOnClose(false) // it would not look whose file that is by then
+			// it would remove the file even if another process has replaced it
+			l.(*net.UnixListener).SetUnlinkOnClose(false)
 			return l, &socketFile{path, info}, nil
 		}
 	}
 	return nil, nil, errors.Join(err, l.Close())
 }
 
-// ErrInUse says that another process is listening on a Unix socket.
-var ErrInUse = errors.New("another process is listening there")
+// ErrInUse means that another process is listening on a Unix socket.
+var ErrInUse = errors.New("another process is already listening")
 
-// removeStale removes a socket that nobody listens on. Everything else that is in the way is an error.
+// removeStale removes a socket without a listener. Any other file at path is an error.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -68,7 +74,7 @@ func removeStale(ctx context.Context, path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s: %w, and is no socket", path, fs.ErrExist)
+		return fmt.Errorf("%s: %w, and is not a socket", path, fs.ErrExist)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -76,18 +82,18 @@ func removeStale(ctx context.Context, path string) error {
 	conn, err := d.DialContext(ctx, "unix", path)
 	switch {
 	case err == nil:
-		_ = conn.Close() // it answered, that was the question
+		_ = conn.Close() // the connection only shows that there is a listener
 		return ErrInUse
-	case errors.Is(err, syscall.EAGAIN): // it is too busy to answer
+	case errors.Is(err, syscall.EAGAIN): // the listener is too busy to accept
 		return ErrInUse
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return os.Remove(path)
 	}
-	return fmt.Errorf("is somebody listening: %w", err)
+	return fmt.Errorf("check for a listener: %w", err)
 }
 
-// remove removes the file, unless it is another's by now.
-func (f *socketFile) remove() error {
+// removeSocket removes the file, unless another process has replaced it.
+func (f *socketFile) removeSocket() error {
 	if f.path == "" {
 		return nil
 	}
@@ -103,23 +109,23 @@ func (f *socketFile) remove() error {
 	return os.Remove(f.path)
 }
 
-// checkUser lets this user and root connect.
+// checkUser refuses connections of users other than this user and root.
 func checkUser(conn net.Conn) error {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
-		return fmt.Errorf("no Unix socket: %T", conn)
+		return fmt.Errorf("not a Unix socket: %T", conn)
 	}
 	uid, known, err := peerUser(c)
 	switch {
 	case err != nil:
-		return fmt.Errorf("who is the peer: %w", err)
+		return fmt.Errorf("get the peer's user: %w", err)
 	case known && !trusted(uid, os.Geteuid()):
 		return fmt.Errorf("the peer is user %d", uid)
 	}
 	return nil
 }
 
-// trusted reports whether the user uid may talk to a process of the user ours.
+// trusted reports whether the user uid may connect to a process of the user ours.
 func trusted(uid, ours int) bool { return uid == ours || uid == 0 }
 
 // onFile runs f on the descriptor of c.

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// peerUser is who connected (macOS unix(4), LOCAL_PEERCRED). Unproven: it compiles, and was not run yet.
+// peerUser returns the user who connected (macOS unix(4), LOCAL_PEERCRED). Untested: it compiles,
+// but was not run yet.
 func peerUser(c *net.UnixConn) (uid int, known bool, err error) {
 	const (
 		solLocal      = 0

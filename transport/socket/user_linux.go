@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// peerUser is who connected (unix(7), SO_PEERCRED).
+// peerUser returns the user who connected (unix(7), SO_PEERCRED).
 func peerUser(c *net.UnixConn) (uid int, known bool, err error) {
 	err = onFile(c, func(fd uintptr) error {
 		cred, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)

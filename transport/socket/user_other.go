@@ -4,6 +4,6 @@ package socket
 
 import "net"
 
-// peerUser does not know who connected: here the rights of the file alone decide. Unproven on Windows, where the file
-// takes those of its directory.
+// peerUser cannot detect who connected: on this system only the permissions of the file apply.
+// Untested on Windows, where the file inherits the permissions of its directory.
 func peerUser(*net.UnixConn) (uid int, known bool, err error) { return 0, false, nil }

@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/transporttest"
 )
 
-// A held is a server's end that keeps its stream until it is closed, as a Conn does.
+// A held is a server's end whose stream is open until it is closed, as with a Conn.
 type held struct {
 	jsonrpc.Transport
 	once   sync.Once
@@ -24,7 +24,7 @@ func (h *held) Close() error {
 	return err
 }
 
-// pair returns both ends of a conversation over a server of its own.
+// pair returns both ends of a conversation over a new server.
 func pair(t *testing.T) (client, server jsonrpc.Transport) {
 	t.Helper()
 	ends := make(chan *held, 1)

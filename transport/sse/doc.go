@@ -1,6 +1,8 @@
-// Package sse reads and writes event streams, and speaks JSON-RPC over a pair of one such stream and POSTs.
+// Package sse implements a JSON-RPC transport over a pair of one event stream and POSTs: [Pair] and
+// [Dial] are the two ends of MCP's first HTTP transport (MCP 2024-11-05, Base Protocol, Transports,
+// HTTP with SSE). A GET opens the stream, its first event contains the address for POSTs, and all
+// responses are sent on the stream.
 //
-// [Reader] and [Writer] are the format (WHATWG HTML, section 9.2, Server-sent events). [Pair] and [Dial] are the two ends of
-// MCP's first HTTP transport (MCP 2024-11-05, Base Protocol, Transports, HTTP with SSE): a GET opens the stream, its
-// first event tells where to POST, and all answers come on the stream.
+// The package also has the names of the format itself (WHATWG HTML, section 9.2, Server-sent
+// events), for other users of event streams: [Reader], [Writer], [Event] and [Lazy].
 package sse

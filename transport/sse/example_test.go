@@ -60,7 +60,7 @@ func ExamplePair() {
 	web := httptest.NewServer(&sse.Pair{Serve: func(ctx context.Context, t jsonrpc.Transport, _ *http.Request) {
 		conn := jsonrpc.NewConn(t)
 		conn.Handler = mux
-		_ = conn.Serve(ctx) // how the client leaves is its own business
+		_ = conn.Serve(ctx) // errors of the client's end are ignored
 	}})
 	defer web.Close()
 

@@ -11,57 +11,66 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/internal/x/guard"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Pair serves conversations over HTTP: a GET opens the stream of one, and POSTs are what its client says. A POST is answered
-// 202 once its message is in line; what there is to answer comes on the stream.
+// A Pair serves conversations over HTTP: a GET opens the stream of a conversation, and its client
+// sends messages by POST. A POST gets 202 once its message is queued; the responses are sent on the
+// stream.
 //
-// Who knows the address that a stream names first may speak in its conversation: it holds 128 random bits. A Pair is safe for
-// concurrent use; its fields must not change once it serves. Serve is needed, all else has defaults.
+// Anyone who knows the address in the first event of a stream may send messages in its
+// conversation: the address contains 128 random bits. A Pair is safe for concurrent use; its fields
+// must not change once it serves. Serve is required, all other fields have defaults.
 type Pair struct {
-	// Serve holds one conversation and returns when it is over; the stream ends with it. ctx is that of the GET, and
-	// ends when the client goes away.
+	// Serve runs one conversation and returns when it is over; the stream ends with it. ctx is the
+	// context of the GET, and ends when the client disconnects.
 	Serve func(ctx context.Context, t jsonrpc.Transport, r *http.Request)
 
-	// Messages is the path to POST to. Empty means the path that the GET came to, as the client wrote it.
+	// Messages is the path for POSTs. If empty, it is the path of the GET, as the client wrote it.
 	Messages string
 
-	// MaxMessage bounds one message, in bytes. Zero means 4 MiB, negative means no bound. A longer one is answered 413,
-	// and ends the conversation.
+	// MaxMessage bounds one message, in bytes. Zero means 4 MiB, negative means no bound. A longer
+	// one gets 413, and ends the conversation.
 	MaxMessage int64
 
-	// MaxStreams bounds the conversations at once, and MaxPerCaller those of one caller. Zero means 10,000 and 100. Past
-	// them a GET is answered 503.
+	// MaxStreams bounds the concurrent conversations, and MaxPerCaller those of one caller. Zero
+	// means 10,000 and 100. Above them a GET gets 503.
 	MaxStreams, MaxPerCaller int
 
-	// Caller names who makes a request. A POST from somebody else than the GET is answered as if there were no such stream.
-	// Nil: callers are told apart by address, for counting only.
+	// Caller identifies the caller of a request. A POST from a different caller than the GET gets
+	// the same response as for an unknown stream. If nil, callers are identified by address, for
+	// counting only.
 	Caller func(*http.Request) string
 
-	// KeepAlive is how long a stream may be silent before a comment is sent. Zero means 15 s, negative means never.
+	// KeepAlive is how long a stream may be silent before a comment is sent. Zero means 15 s,
+	// negative means never.
 	KeepAlive time.Duration
 
-	// WriteTimeout bounds each write to a stream, and how long a POST waits for its place in line. Zero means 10 s.
+	// WriteTimeout bounds the time in which a client takes nothing, of each 64 KiB that are written
+	// to its stream, and the wait of a POST for its place in the queue. Zero means 10 s.
 	WriteTimeout time.Duration
 
-	mu      sync.Mutex // guards what is below
+	memory guard.Memory // bodies that are being read or wait in line
+
+	mu      sync.Mutex // guards the fields below
 	streams map[string]*serverSide
 	callers map[string]int
 }
 
-// session is the query parameter that names a stream.
+// session is the query parameter that identifies a stream.
 const session = "sessionId"
 
 var (
-	noStream = &guard.Refusal{Status: http.StatusNotFound, Text: "there is no such stream"}
+	noStream = &guard.Refusal{Status: http.StatusNotFound, Text: "unknown stream"}
 	full     = &guard.Refusal{Status: http.StatusServiceUnavailable, Text: "too many streams are open", Name: "Retry-After", Value: "5"}
-	slowTurn = &guard.Refusal{Status: http.StatusServiceUnavailable, Text: "too many messages are in line", Name: "Retry-After", Value: "1"}
+	slowTurn = &guard.Refusal{Status: http.StatusServiceUnavailable, Text: "too many messages are queued", Name: "Retry-After", Value: "1"}
 )
 
-// ServeHTTP opens a stream or takes a message.
+// ServeHTTP opens a stream or accepts a message.
 func (p *Pair) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	guard.EndAfterChunked(w, r)
 	switch r.Method {
 	case http.MethodGet:
 		p.open(w, r)
@@ -92,7 +101,7 @@ func (p *Pair) caller(r *http.Request) string {
 	return host
 }
 
-// open holds one conversation, on the goroutine of its GET.
+// open serves one conversation, on the goroutine of its GET.
 func (p *Pair) open(w http.ResponseWriter, r *http.Request) {
 	if q, _ := guard.Quality(r.Header["Accept"], ContentType); q == 0 {
 		guard.NotAcceptable().Write(w, r)
@@ -101,7 +110,7 @@ func (p *Pair) open(w http.ResponseWriter, r *http.Request) {
 	s := &serverSide{
 		ctx:    r.Context(),
 		caller: p.caller(r),
-		events: NewWriter(w, &WriterOptions{KeepAlive: p.KeepAlive, Timeout: p.WriteTimeout}),
+		events: eventstream.NewWriter(w, &eventstream.WriterOptions{KeepAlive: p.KeepAlive, Timeout: p.WriteTimeout}),
 		line:   newLine(),
 	}
 	id, ok := p.add(s)
@@ -114,26 +123,27 @@ func (p *Pair) open(w http.ResponseWriter, r *http.Request) {
 		_ = s.Close()
 		_ = s.events.Finish()
 	}()
-	if s.events.Send(r.Context(), Event{Type: "endpoint", Data: []byte(p.endpoint(r, id))}) != nil {
+	if s.events.Send(r.Context(), eventstream.Event{Type: "endpoint", Data: []byte(p.endpoint(r, id))}) != nil {
 		return // the client is gone already
 	}
 	p.Serve(r.Context(), s, r)
 }
 
-// endpoint is where to POST, relative to where the GET went (MCP 2024-11-05, Base Protocol, Transports).
+// endpoint returns the address for POSTs, relative to the address of the GET (MCP 2024-11-05, Base
+// Protocol, Transports).
 func (p *Pair) endpoint(r *http.Request, id string) string {
 	path := p.Messages
 	if path == "" {
 		path = r.URL.EscapedPath()
 		if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {
-			path = asked.EscapedPath() // a mux before us may have cut some of it off
+			path = asked.EscapedPath() // a mux before this handler may have removed a prefix
 		}
-		path = "/" + strings.TrimLeft(path, "/") // two slashes would name another host
+		path = "/" + strings.TrimLeft(path, "/") // two slashes would be another host
 	}
 	return path + "?" + session + "=" + id
 }
 
-// add makes room for a stream and gives it a name.
+// add registers a stream and returns its ID, or false if the bounds are reached.
 func (p *Pair) add(s *serverSide) (string, bool) {
 	var bits [16]byte
 	_, _ = rand.Read(bits[:]) // never fails, and ends the program if it would
@@ -168,7 +178,7 @@ func orInt(n, standard int) int {
 	return n
 }
 
-// find returns the stream that a POST is for. Another caller's does not exist for it.
+// find returns the stream of a POST. The stream of another caller is not found.
 func (p *Pair) find(r *http.Request) *serverSide {
 	ids := r.URL.Query()[session]
 	if len(ids) != 1 {
@@ -183,13 +193,13 @@ func (p *Pair) find(r *http.Request) *serverSide {
 	return s
 }
 
-// message puts what was posted in line, and answers unless it returns why not.
+// message queues the posted message and responds, or returns the reason for a refusal.
 func (p *Pair) message(w http.ResponseWriter, r *http.Request) *guard.Refusal {
 	s := p.find(r)
 	if s == nil {
 		return noStream
 	}
-	body := guard.Body{Max: p.MaxMessage}
+	body := &guard.Body{Max: p.MaxMessage, Memory: &p.memory}
 	payload, f := body.Read(w, r, nil)
 	if f != nil {
 		if f.Status == http.StatusRequestEntityTooLarge {
@@ -199,7 +209,8 @@ func (p *Pair) message(w http.ResponseWriter, r *http.Request) *guard.Refusal {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), p.writeTimeout())
 	defer cancel()
-	if err := s.line.put(ctx, payload); err != nil {
+	if err := s.line.put(ctx, payload, body.Done); err != nil {
+		body.Done()
 		if ctx.Err() != nil {
 			return slowTurn
 		}
@@ -210,6 +221,7 @@ func (p *Pair) message(w http.ResponseWriter, r *http.Request) *guard.Refusal {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusAccepted)
-	_, _ = w.Write([]byte("Accepted\n")) // if the client is gone, the message is in line nevertheless
+	// if the client is gone, the message is queued nevertheless
+	_, _ = w.Write([]byte("Accepted\n"))
 	return nil
 }

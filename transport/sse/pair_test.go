@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/budget"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -22,7 +23,7 @@ func conversing(h jsonrpc.Handler) func(context.Context, jsonrpc.Transport, *htt
 	return func(ctx context.Context, t jsonrpc.Transport, _ *http.Request) {
 		c := jsonrpc.NewConn(t)
 		c.Handler = h
-		_ = c.Serve(ctx) // how the peer leaves is its own business
+		_ = c.Serve(ctx) // errors of the peer's end are ignored
 	}
 }
 
@@ -45,7 +46,7 @@ func start(t *testing.T, h http.Handler) *httptest.Server {
 	return web
 }
 
-// TestPairOnTheWire is a whole conversation with nothing but an HTTP client.
+// TestPairOnTheWire runs a whole conversation with only an HTTP client.
 func TestPairOnTheWire(t *testing.T) {
 	web := start(t, &Pair{Serve: conversing(methods())})
 	stream, err := web.Client().Get(web.URL + "/sse?x=y")
@@ -96,7 +97,7 @@ func TestPairOnTheWire(t *testing.T) {
 		}
 	}
 	stream.Body.Close()
-	for range 1000 { // the server needs a moment to see it
+	for range 1000 { // the server detects it after a moment
 		got := post(match[1], "{}")
 		if strings.HasPrefix(got, "404 ") {
 			return
@@ -141,7 +142,8 @@ func TestPairRefuses(t *testing.T) {
 		{"no stream wanted", "GET", "/", "Accept: application/json", "", 406},
 		{"DELETE", "DELETE", endpoint, "", "", 405},
 		{"OPTIONS", "OPTIONS", "/", "", "", 405},
-		{"too long", "POST", endpoint, "", strings.Repeat(" ", 101), 413}, // the conversation is over
+		// the conversation is over
+		{"too long", "POST", endpoint, "", strings.Repeat(" ", 101), 413},
 		{"after the end", "POST", endpoint, "", "{}", 404},
 	}
 	for _, tt := range tests {
@@ -304,12 +306,13 @@ func TestDialRefuses(t *testing.T) {
 	}
 }
 
-// TestDialWaitsNoLonger than it is told for the endpoint event, or than its context lives.
+// TestDialWaitsNoLonger checks that Dial waits for the endpoint event at most for its timeout, or
+// until its context ends.
 func TestDialWaitsNoLonger(t *testing.T) {
 	asked := make(chan struct{}, 2)
 	web := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", ContentType)
-		_ = http.NewResponseController(w).Flush() // the client sees the rest
+		_ = http.NewResponseController(w).Flush() // an error shows at the client
 		asked <- struct{}{}
 		<-r.Context().Done()
 	}))
@@ -325,7 +328,7 @@ func TestDialWaitsNoLonger(t *testing.T) {
 	}
 }
 
-// TestTheStreamOutlivesTheDialling: ctx bounds Dial alone.
+// TestTheStreamOutlivesTheDialling checks that ctx bounds only Dial.
 func TestTheStreamOutlivesTheDialling(t *testing.T) {
 	web := start(t, &Pair{Serve: conversing(methods())})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -345,7 +348,7 @@ func TestTheStreamOutlivesTheDialling(t *testing.T) {
 	}
 }
 
-// TestMoreIsAPromise: what lies behind a message is only then more when it is a message.
+// TestMoreIsAPromise checks that more is true only if a message follows.
 func TestMoreIsAPromise(t *testing.T) {
 	const message, ping = "data: 1\n\n", "event: ping\ndata: x\n\n"
 	for stream, want := range map[string][]bool{
@@ -355,7 +358,7 @@ func TestMoreIsAPromise(t *testing.T) {
 		ping + message + ": comment\n\n": {false},
 		message + "data: 1":              {false},
 	} {
-		c := &clientSide{ctx: t.Context(), events: NewReader(strings.NewReader(stream), 0)}
+		c := &clientSide{over: make(chan struct{}), ctx: t.Context(), events: NewReader(strings.NewReader(stream), 0)}
 		for i, more := range want {
 			if _, got, err := c.Read(); err != nil || got != more {
 				t.Errorf("%q: message %d: more is %t, %v; want %t", stream, i, got, err, more)
@@ -367,7 +370,7 @@ func TestMoreIsAPromise(t *testing.T) {
 	}
 }
 
-// TestAMessageOverTheLimit is read past by the client.
+// TestAMessageOverTheLimit checks that the client skips a message over the limit.
 func TestAMessageOverTheLimit(t *testing.T) {
 	web := start(t, &Pair{Serve: conversing(methods())})
 	tr, err := Dial(t.Context(), web.URL, &Options{MaxMessage: 1000})
@@ -384,5 +387,56 @@ func TestAMessageOverTheLimit(t *testing.T) {
 	}
 	if err := c.Call(t.Context(), "echo", []int{1}, nil); err != nil {
 		t.Errorf("the next one: %v", err)
+	}
+}
+
+// TestPostedMessagesCount checks that a posted message counts against the memory of the process
+// until the next one is read, or the conversation ends.
+func TestPostedMessagesCount(t *testing.T) {
+	before := budget.Messages.Used()
+	read, done := make(chan int), make(chan int)
+	pair := &Pair{Serve: func(_ context.Context, t jsonrpc.Transport, _ *http.Request) {
+		for n := range read {
+			for range n {
+				_, _, _ = t.Read() // the messages do not matter
+			}
+			done <- n
+		}
+	}}
+	web := start(t, pair)
+	stream, err := web.Client().Get(web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	lines := bufio.NewReader(stream.Body)
+	var address string
+	for !strings.HasPrefix(address, "data: ") {
+		if address, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const size = 100 << 10
+	for range 4 {
+		r, err := web.Client().Post(web.URL+strings.TrimSpace(address[len("data: "):]), "application/json", strings.NewReader(strings.Repeat(" ", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+	}
+	held := func() int64 { return (budget.Messages.Used() - before) / (2 * size) }
+	if held() != 4 {
+		t.Errorf("%d messages are held, want 4", held())
+	}
+	read <- 2
+	if <-done; held() != 3 {
+		t.Errorf("%d messages are held after two were read, want 3", held())
+	}
+	close(read)
+	if _, err := io.Copy(io.Discard, lines); err != nil {
+		t.Fatal(err)
+	}
+	if held() != 0 {
+		t.Errorf("%d messages are held after the end", held())
 	}
 }

@@ -8,30 +8,37 @@ import (
 	"os"
 	"sync"
 
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// serverSide is the Transport of one conversation: POSTs come in by a line, answers go out as events.
+// serverSide is the Transport of one conversation: POSTs arrive through a queue, responses are sent
+// as events.
 type serverSide struct {
-	ctx    context.Context // of the GET: ends when the client goes away
+	ctx    context.Context // of the GET: ends when the client disconnects
 	caller string
-	events *Writer
+	events *eventstream.Writer
 	line   *line
 }
 
-// Read takes the next message of the line. After the client went away, those that are still there come before io.EOF.
+// Read returns the next message of the queue. After the client has disconnected, the queued
+// messages are returned before io.EOF.
 func (s *serverSide) Read() (payload []byte, more bool, err error) {
 	return s.line.take(s.ctx)
 }
+
+// WrittenBytes grows whenever the client has taken a piece of a long write. It implements
+// [jsonrpc.WriteCounter].
+func (s *serverSide) WrittenBytes() uint64 { return s.events.WrittenBytes() }
 
 // Write sends each payload as an event of type message, all with one write.
 func (s *serverSide) Write(b jsonrpc.Burst) error {
 	if len(b.Ends) == 0 {
 		return nil
 	}
-	events := make([]Event, 0, len(b.Ends))
+	events := make([]eventstream.Event, 0, len(b.Ends))
 	for payload := range b.All() {
-		events = append(events, Event{Type: "message", Data: payload})
+		events = append(events, eventstream.Event{Type: "message", Data: payload})
 	}
 	err := s.events.Send(s.ctx, events...)
 	switch {
@@ -40,30 +47,37 @@ func (s *serverSide) Write(b jsonrpc.Burst) error {
 	case errors.Is(err, os.ErrDeadlineExceeded) && !s.line.over():
 		err = jsonrpc.ErrSlowPeer
 	}
-	_ = s.Close() // half an event may be out: nothing can follow it
+	_ = s.Close() // half an event may be sent: nothing can follow it
 	return fmt.Errorf("sse: %w", err)
 }
 
-// TryWrite sends nothing: an HTTP response cannot be asked whether a write would wait.
+// TryWrite sends nothing: an HTTP response cannot report whether a write would wait.
 func (s *serverSide) TryWrite(jsonrpc.Burst) bool { return false }
 
-// Close ends the conversation for both sides of it. The stream itself ends when Serve returns.
+// Close ends the conversation for both sides. The stream itself ends when Serve returns.
 func (s *serverSide) Close() error {
 	s.line.end(fmt.Errorf("sse: %w", jsonrpc.ErrClosed))
 	s.events.Stop()
 	return nil
 }
 
-// A line is what was posted and not yet read: at most maxLine messages, of at most lineBytes together unless it is a
-// single one. Whoever puts in more waits.
+// A line is a queue of posted messages: at most maxLine messages, with at most lineBytes in total
+// unless it is a single one. put waits while it is full.
 type line struct {
-	room chan struct{} // of one; says that there may be room
-	work chan struct{} // of one; says that there may be something to read
+	room chan struct{} // capacity 1; signals that there may be room
+	work chan struct{} // capacity 1; signals that there may be something to read
 
-	mu    sync.Mutex // guards what is below
-	items [][]byte
+	mu    sync.Mutex // guards the fields below
+	items []posted
 	bytes int
-	err   error // set: nothing more is put in or taken out
+	taken func() // releases the memory of the payload that was taken last; nil without one
+	err   error  // if set, nothing more is put in or taken out
+}
+
+// A posted message, and what releases its memory.
+type posted struct {
+	payload []byte
+	release func()
 }
 
 const (
@@ -75,7 +89,7 @@ func newLine() *line {
 	return &line{room: make(chan struct{}, 1), work: make(chan struct{}, 1)}
 }
 
-// signal wakes one waiter, now or when it comes.
+// signal wakes one waiter, now or later.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -83,10 +97,11 @@ func signal(c chan struct{}) {
 	}
 }
 
-// put waits for room, until ctx ends.
-func (l *line) put(ctx context.Context, payload []byte) error {
+// put waits for room, until ctx ends. If it succeeds, the line calls release when the payload is no
+// longer needed.
+func (l *line) put(ctx context.Context, payload []byte, release func()) error {
 	for {
-		ok, err := l.tryPut(payload)
+		ok, err := l.tryPut(posted{payload, release})
 		if ok || err != nil {
 			return err
 		}
@@ -98,18 +113,18 @@ func (l *line) put(ctx context.Context, payload []byte) error {
 	}
 }
 
-func (l *line) tryPut(payload []byte) (bool, error) {
+func (l *line) tryPut(p posted) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
-		signal(l.room) // for the next one who waits
+		signal(l.room) // for the next waiter
 		return false, l.err
 	}
-	if len(l.items) > 0 && (len(l.items) >= maxLine || l.bytes+len(payload) > lineBytes) {
+	if len(l.items) > 0 && (len(l.items) >= maxLine || l.bytes+len(p.payload) > lineBytes) {
 		return false, nil
 	}
-	l.items = append(l.items, payload)
-	l.bytes += len(payload)
+	l.items = append(l.items, p)
+	l.bytes += len(p.payload)
 	signal(l.work)
 	if len(l.items) < maxLine {
 		signal(l.room) // one signal may have been for two
@@ -117,7 +132,8 @@ func (l *line) tryPut(payload []byte) (bool, error) {
 	return true, nil
 }
 
-// take waits for a payload. ctx is the peer: after its end what is in line is still handed out.
+// take waits for a payload. ctx is the peer's: after its end the queued payloads are still
+// returned.
 func (l *line) take(ctx context.Context) (payload []byte, more bool, err error) {
 	for {
 		payload, more, err := l.tryTake()
@@ -127,7 +143,7 @@ func (l *line) take(ctx context.Context) (payload []byte, more bool, err error) 
 		select {
 		case <-l.work:
 		case <-ctx.Done():
-			payload, more, err := l.tryTake() // it may have come at the same time
+			payload, more, err := l.tryTake() // it may have arrived at the same time
 			if payload == nil && err == nil {
 				err = io.EOF
 			}
@@ -139,6 +155,7 @@ func (l *line) take(ctx context.Context) (payload []byte, more bool, err error) 
 func (l *line) tryTake() (payload []byte, more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.releaseTaken()
 	if l.err != nil {
 		signal(l.work)
 		return nil, false, l.err
@@ -146,8 +163,8 @@ func (l *line) tryTake() (payload []byte, more bool, err error) {
 	if len(l.items) == 0 {
 		return nil, false, nil
 	}
-	payload = l.items[0]
-	l.items[0] = nil
+	payload, l.taken = l.items[0].payload, l.items[0].release
+	l.items[0] = posted{}
 	l.items = l.items[1:]
 	l.bytes -= len(payload)
 	signal(l.room)
@@ -157,7 +174,15 @@ func (l *line) tryTake() (payload []byte, more bool, err error) {
 	return payload, len(l.items) > 0, nil
 }
 
-// end makes err the answer to everybody; the first one stays.
+// releaseTaken releases the memory of the payload that was taken last. The lock is held.
+func (l *line) releaseTaken() {
+	if l.taken != nil {
+		l.taken()
+		l.taken = nil
+	}
+}
+
+// end sets err as the result of all later calls; the first error is retained.
 func (l *line) end(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,6 +190,10 @@ func (l *line) end(err error) {
 		return
 	}
 	l.err = err
+	l.releaseTaken()
+	for _, p := range l.items {
+		p.release()
+	}
 	l.items, l.bytes = nil, 0
 	signal(l.room)
 	signal(l.work)

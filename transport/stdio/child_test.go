@@ -30,7 +30,7 @@ func one(text string) jsonrpc.Burst {
 	return b
 }
 
-// called returns a socket that a child can call.
+// called returns a socket that a child can connect to.
 func called(t testing.TB) (addr string, accept func() net.Conn) {
 	t.Helper()
 	addr = filepath.Join(t.TempDir(), "s")
@@ -48,7 +48,7 @@ func called(t testing.TB) (addr string, accept func() net.Conn) {
 	}
 }
 
-// TestContract speaks with a child that passes all bytes on to a socket of ours.
+// TestContract runs the contract with a child that relays all bytes to a socket of the test.
 func TestContract(t *testing.T) {
 	for name, f := range map[string]stream.Framer{"line": stream.Line, "header": stream.Header} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestOwnClose: a program that closes its own stdio is not held up by its Read.
+// TestOwnClose checks that a program that closes its own stdio is not blocked by its Read.
 func TestOwnClose(t *testing.T) {
 	c := start(t, stdio.Options{}, "closer")
 	var exit *stdio.ExitError
@@ -112,7 +112,7 @@ func TestExit(t *testing.T) {
 			t.Errorf("%s: Read = %v, want an ExitError with %d, %q", c.how, err, c.code, c.signal)
 			continue
 		}
-		if want := "last words\\x1b[31m\nno more"; exit.LastStderr != want {
+		if want := "last words\\u001b[31m\nno more"; exit.LastStderr != want {
 			t.Errorf("%s: LastStderr = %q, want %q", c.how, exit.LastStderr, want)
 		}
 		if _, _, err := child.Read(); !errors.As(err, &exit) {
@@ -139,7 +139,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestCallInFlight: a call that waits learns why nobody will answer.
+// TestCallInFlight checks that a waiting call returns why it will get no response.
 func TestCallInFlight(t *testing.T) {
 	conn := jsonrpc.NewConn(start(t, stdio.Options{}, "exit", "signal"))
 	conn.Start(t.Context())
@@ -150,7 +150,7 @@ func TestCallInFlight(t *testing.T) {
 	_ = conn.Close()
 }
 
-// TestLadder: each step is taken when the one before did not help, and not earlier.
+// TestLadder checks that each step is taken when the one before did not help, and not earlier.
 func TestLadder(t *testing.T) {
 	const step = 300 * time.Millisecond
 	patience := stdio.Patience{Stdin: step, Terminate: step, Kill: time.Minute}
@@ -193,7 +193,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestCloseUnblocksAtOnce: neither a Read nor a Write waits for the ladder.
+// TestCloseUnblocksAtOnce checks that neither a Read nor a Write waits for the steps of Close.
 func TestCloseUnblocksAtOnce(t *testing.T) {
 	child := start(t, stdio.Options{Patience: stdio.Patience{Stdin: time.Second}}, "deaf")
 	if _, _, err := child.Read(); err != nil {
@@ -223,7 +223,7 @@ func TestCloseUnblocksAtOnce(t *testing.T) {
 	}
 }
 
-// TestDrain: a child that is still writing when it is closed can end as it wants to.
+// TestDrain checks that a child that is still writing when it is closed can end normally.
 func TestDrain(t *testing.T) {
 	child := start(t, stdio.Options{}, "chatty")
 	if _, _, err := child.Read(); err != nil {
@@ -237,12 +237,13 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestRest: what a child leaves in its group is killed with it, and what has left the group holds nobody up.
+// TestRest checks that what a child leaves in its group is killed with it, and that a process that
+// has left the group does not delay Close.
 func TestRest(t *testing.T) {
 	for _, rest := range []string{"deaf", "clingy"} {
 		child := start(t, stdio.Options{}, "leaver", rest)
 		for {
-			_, _, err := child.Read() // what the rest said
+			_, _, err := child.Read() // output of the remaining process
 			if err == nil {
 				continue
 			}
@@ -257,7 +258,19 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestDeathSignal: a child dies with us, even if nobody can close it any more.
+// TestCloseEnds checks that Close returns although the function for stderr never does.
+func TestCloseEnds(t *testing.T) {
+	let := make(chan struct{})
+	heard := make(chan struct{}, 1)
+	child := start(t, stdio.Options{Stderr: func(string) { heard <- struct{}{}; <-let }}, "noise", "1")
+	<-heard
+	if err := child.Close(); err == nil || !strings.Contains(err.Error(), "Options.Stderr") {
+		t.Errorf("Close = %v, want an error that names what does not return", err)
+	}
+	close(let)
+}
+
+// TestDeathSignal checks that a child dies with its parent, even if the parent cannot call Close.
 func TestDeathSignal(t *testing.T) {
 	addr, accept := called(t)
 	argv, env := command("parent", addr)
@@ -346,9 +359,7 @@ func TestStartErrors(t *testing.T) {
 			t.Errorf("no such directory: %v, want %v", err, os.ErrNotExist)
 		}
 	}
-	if after := openFiles(t); after != before {
-		t.Errorf("%d open files, %d before", after, before)
-	}
+	checkOpenFiles(t, before)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := stdio.Start(ctx, []string{os.Args[0]}, nil); !errors.Is(err, context.Canceled) {
@@ -356,7 +367,7 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: a child that came and went leaves no open file.
+// TestNothingLeft checks that a child that started and ended leaves no open file.
 func TestNothingLeft(t *testing.T) {
 	run := func() {
 		c := start(t, stdio.Options{}, "echo")
@@ -364,14 +375,12 @@ func TestNothingLeft(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	run() // the first one opens what the runtime keeps
+	run() // the first one opens files that the runtime retains
 	before := openFiles(t)
-	for range 3 {
+	for range 10 {
 		run()
 	}
-	if after := openFiles(t); after != before {
-		t.Errorf("%d open files, %d before", after, before)
-	}
+	checkOpenFiles(t, before)
 }
 
 func openFiles(t *testing.T) int {
@@ -383,12 +392,21 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
+// checkOpenFiles fails when more files are open than before. Fewer are possible: the garbage
+// collector may close a file of an earlier test in between.
+func checkOpenFiles(t *testing.T, before int) {
+	t.Helper()
+	if after := openFiles(t); after > before {
+		t.Errorf("%d open files, %d before", after, before)
+	}
+}
+
 var _ jsonrpc.Transport = (*stdio.Child)(nil)
 
-// isGone reports whether no process has this id.
+// isGone reports whether no process has this ID.
 func isGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// TestReaped: a child that has ended is no zombie.
+// TestReaped checks that a child that has ended is not a zombie.
 func TestReaped(t *testing.T) {
 	c := start(t, stdio.Options{}, "exit", "0")
 	if err := c.Close(); err != nil {
@@ -396,5 +414,32 @@ func TestReaped(t *testing.T) {
 	}
 	if !isGone(c.PID()) {
 		t.Errorf("process %d is still there", c.PID())
+	}
+}
+
+// TestEndlessOutput: a child that prints without a newline is given up after 1 MiB, one that begins
+// a message after 64 MiB, and Close does not wait for it to be done, nor read what it prints for as
+// long as its patience is.
+func TestEndlessOutput(t *testing.T) {
+	for _, tt := range []struct {
+		begin string
+		want  error
+	}{{"y", jsonrpc.ErrGarbage}, {"{", jsonrpc.ErrTooLarge}} {
+		c := start(t, stdio.Options{Patience: stdio.Patience{Stdin: time.Hour}}, "endless", tt.begin)
+		var err error
+		for {
+			if _, _, err = c.Read(); err == nil {
+				t.Fatalf("%q: a message", tt.begin)
+			}
+			if frame, ok := errors.AsType[*jsonrpc.FrameError](err); !ok || frame.Final {
+				break
+			}
+		}
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%q: %v, want %v", tt.begin, err, tt.want)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

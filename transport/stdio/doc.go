@@ -1,5 +1,7 @@
-// Package stdio carries payloads over standard input and output: this program's own, or those of a child process.
+// Package stdio implements a transport over standard input and output: this program's own, or those
+// of a child process.
 //
-// [New] is for a program that is spoken to on its stdin. [Start] runs one: from its arguments and never through a shell,
-// in a process group of its own, with an environment that is chosen, and with a way to end it that always ends.
+// Use [New] in a program that is called on its stdin. Use [Start] to run one: from its arguments
+// and never through a shell, in its own process group, with a configurable environment, and with a
+// Close that always ends it.
 package stdio

@@ -7,18 +7,20 @@ import (
 	"strings"
 )
 
-// clean are the names that a command out of a file gets from us.
+// clean are the names that a command from a file inherits from this process.
 var clean = []string{"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"}
 
-// cleanWindows are more of them, without which little runs on Windows.
+// cleanWindows are additional names that most programs on Windows need.
 var cleanWindows = []string{"SYSTEMROOT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "COMSPEC", "PATHEXT"}
 
-// CleanEnv is the environment for a command that comes out of a file, for [Options.Env]: PATH, HOME, USER, LANG, LC_*, TZ
-// and TMPDIR of ours (on Windows also SYSTEMROOT, APPDATA, LOCALAPPDATA, USERPROFILE, TEMP, COMSPEC and PATHEXT), and
-// the named entries, "NAME=value" each, which win.
+// CleanEnv returns the environment for a command from a file, for [Options.Env]: PATH, HOME, USER,
+// LANG, LC_*, TZ and TMPDIR of this process (on Windows also SYSTEMROOT, APPDATA, LOCALAPPDATA,
+// USERPROFILE, TEMP, COMSPEC and PATHEXT), and the named entries, "NAME=value" each, which take
+// precedence.
 //
-// risky are those names among them that make a program run other code (LD_*, DYLD_*, NODE_OPTIONS, PYTHONPATH,
-// PYTHONSTARTUP, GODEBUG). They are in env, for somebody asked for them by name; a program warns about them.
+// risky lists those named entries that make a program run other code (LD_*, DYLD_*, NODE_OPTIONS,
+// PYTHONPATH, PYTHONSTARTUP, GODEBUG). They are in env, because the caller named them; a program
+// should warn about them.
 func CleanEnv(named ...string) (env, risky []string) {
 	return cleanEnv(os.Environ(), named, runtime.GOOS == "windows")
 }
@@ -26,7 +28,7 @@ func CleanEnv(named ...string) (env, risky []string) {
 func cleanEnv(ours, named []string, windows bool) (env, risky []string) {
 	fold := func(name string) string { return name }
 	if windows {
-		fold = strings.ToUpper // names there are the same in any case
+		fold = strings.ToUpper // names are case-insensitive there
 	}
 	wanted := slices.Clone(clean)
 	if windows {
@@ -49,7 +51,7 @@ func cleanEnv(ours, named []string, windows bool) (env, risky []string) {
 	for _, entry := range named {
 		name, _, ok := strings.Cut(entry, "=")
 		if !ok || name == "" {
-			continue // is no entry
+			continue // not an entry
 		}
 		add(name, entry)
 		if isRisky(strings.ToUpper(name)) && !slices.Contains(risky, name) {

@@ -11,7 +11,7 @@ import (
 )
 
 func ExampleStart() {
-	c, err := stdio.Start(context.Background(), []string{"cat"}, nil) // answers with what it is sent
+	c, err := stdio.Start(context.Background(), []string{"cat"}, nil) // echoes its input
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -25,7 +25,7 @@ func ExampleStart() {
 	// Output: {"jsonrpc":"2.0","method":"hello"} <nil>
 }
 
-// A child that ends badly says how, to every call that waits.
+// A child that exits with an error reports how it ended to every call that waits.
 func ExampleExitError() {
 	c, err := stdio.Start(context.Background(), []string{"sh", "-c", "echo no such table >&2; exit 3"}, nil)
 	if err != nil {

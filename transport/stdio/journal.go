@@ -3,46 +3,48 @@ package stdio
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
+
+	"github.com/da1ed7bb/parley/internal/x/harmless"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 )
 
-// Bounds of what is kept and told of a child's stderr.
+// Bounds of what is stored and reported of a child's stderr.
 const (
 	keptStderr  = 256 << 10 // bytes
-	longestLine = 8 << 10   // bytes; a longer one is told in pieces
+	longestLine = 8 << 10   // bytes; a longer line is reported in pieces
 	linesASec   = 1000
-	queuedLines = 1000 // that wait for a callback that is slow
+	queuedLines = 1000 // that wait for a slow callback
 )
 
-// A journal takes what a child writes to its stderr. It never waits: what nobody can take is dropped and counted, for a
-// child that writes must not stand still because we do.
+// A journal receives what a child writes to its stderr. It never waits: lines that the callback
+// does not receive in time are dropped and counted, because a child that writes must not be blocked
+// by this process.
 type journal struct {
-	tell func(line string) // nil: nobody wants lines
+	tell func(line string) // may be nil
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	ring    ring
-	line    []byte // what came since the last newline
+	line    []byte // the bytes since the last newline
 	queue   []string
-	second  time.Time // when the current one began
+	second  time.Time // start of the current second
 	told    int       // lines in it
 	dropped int
-	note    *time.Timer // tells of dropped lines when no more come
+	note    *time.Timer // reports dropped lines when no more arrive
 	over    bool
-	wake    chan struct{} // of one place
+	wake    chan struct{} // capacity 1
 }
 
 func newJournal(tell func(string)) *journal {
 	return &journal{tell: tell, wake: make(chan struct{}, 1)}
 }
 
-// Write takes what the child wrote.
+// Write receives what the child wrote.
 func (j *journal) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.ring.write(p)
+	j.ring.writeRing(p)
 	if j.tell == nil {
 		return len(p), nil
 	}
@@ -60,24 +62,24 @@ func (j *journal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endLine tells the line, or drops it. j.mu is held.
+// endLine queues the line for the callback, or drops it. j.mu is held.
 func (j *journal) endLine() {
-	line := escape(bytes.TrimSuffix(j.line, []byte("\r")))
+	line := harmless.Text(string(bytes.TrimSuffix(j.line, []byte("\r"))))
 	j.line = j.line[:0]
 	if now := time.Now(); now.Sub(j.second) >= time.Second {
 		j.noteDropped()
 		j.second, j.told = now, 0
 	}
 	if j.told >= linesASec || len(j.queue) >= queuedLines {
-		j.drop()
+		j.dropLines()
 		return
 	}
 	j.told++
 	j.enqueue(line)
 }
 
-// drop counts a line, and sees to it that somebody hears of it. j.mu is held.
-func (j *journal) drop() {
+// dropLines counts a dropped line, and ensures that the count is reported. j.mu is held.
+func (j *journal) dropLines() {
 	j.dropped++
 	if j.note == nil && !j.over {
 		j.note = time.AfterFunc(time.Second, func() {
@@ -89,7 +91,7 @@ func (j *journal) drop() {
 	}
 }
 
-// noteDropped tells how many lines were lost. j.mu is held.
+// noteDropped queues a line with the number of lost lines. j.mu is held.
 func (j *journal) noteDropped() {
 	if j.dropped > 0 {
 		j.enqueue(fmt.Sprintf("%d lines dropped", j.dropped))
@@ -101,19 +103,19 @@ func (j *journal) enqueue(line string) {
 	j.queue = append(j.queue, line)
 	select {
 	case j.wake <- struct{}{}:
-	default: // is awake already
+	default: // already awake
 	}
 }
 
-// run tells the lines until close, on the goroutine of the caller.
-func (j *journal) run() {
+// runJournal passes the lines to the callback until close, on the goroutine of the caller.
+func (j *journal) runJournal() {
 	for {
 		j.mu.Lock()
 		lines, over := j.queue, j.over
 		j.queue = nil
 		j.mu.Unlock()
 		for _, line := range lines {
-			j.tell(line)
+			_ = rescue.Run(nil, func() { j.tell(line) }) // the next line comes anyway
 		}
 		if len(lines) > 0 {
 			continue
@@ -125,8 +127,8 @@ func (j *journal) run() {
 	}
 }
 
-// close tells what is left, after the last Write.
-func (j *journal) close() {
+// closeJournal queues what is left, after the last Write.
+func (j *journal) closeJournal() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.line) > 0 && j.tell != nil {
@@ -139,7 +141,7 @@ func (j *journal) close() {
 	j.over = true
 	select {
 	case j.wake <- struct{}{}:
-	default: // is awake already
+	default: // already awake
 	}
 }
 
@@ -150,13 +152,13 @@ func (j *journal) last(n int) []byte {
 	return j.ring.last(n)
 }
 
-// A ring keeps the last keptStderr bytes. It grows as they come.
+// A ring stores the last keptStderr bytes. It grows as they arrive.
 type ring struct {
 	b    []byte
-	next int // where the next byte goes once b is full
+	next int // position of the next byte once b is full
 }
 
-func (r *ring) write(p []byte) {
+func (r *ring) writeRing(p []byte) {
 	if len(p) > keptStderr {
 		p = p[len(p)-keptStderr:]
 	}
@@ -174,40 +176,4 @@ func (r *ring) write(p []byte) {
 func (r *ring) last(n int) []byte {
 	all := append(bytes.Clone(r.b[r.next:]), r.b[:r.next]...)
 	return all[max(0, len(all)-n):]
-}
-
-// escape makes a line safe to show: control characters, which could move the cursor or colour a terminal, and bytes that
-// are no UTF-8 become visible.
-func escape(line []byte) string {
-	safe := func(r rune) bool { return r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) || r == '\t' }
-	if utf8.Valid(line) && bytes.IndexFunc(line, func(r rune) bool { return !safe(r) }) < 0 {
-		return string(line)
-	}
-	var b strings.Builder
-	for len(line) > 0 {
-		r, n := utf8.DecodeRune(line)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, line[0])
-		case !safe(r):
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			b.WriteRune(r)
-		}
-		line = line[n:]
-	}
-	return b.String()
-}
-
-// escapeText is escape for several lines.
-func escapeText(text []byte) string {
-	var b strings.Builder
-	for line := range bytes.Lines(text) {
-		rest, ended := bytes.CutSuffix(line, []byte("\n"))
-		b.WriteString(escape(bytes.TrimSuffix(rest, []byte("\r"))))
-		if ended {
-			b.WriteByte('\n')
-		}
-	}
-	return b.String()
 }

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// told runs a journal in a bubble: write gets it, and the lines that it told come back.
+// told runs a journal in a bubble, calls write with it, and returns the lines of the callback.
 func told(t *testing.T, write func(j *journal)) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
 		j := newJournal(func(line string) { lines = append(lines, line) })
-		wg.Go(j.run)
+		wg.Go(j.runJournal)
 		write(j)
-		j.close()
+		j.closeJournal()
 		wg.Wait()
 	})
 	return lines
@@ -33,10 +33,11 @@ func TestJournalLines(t *testing.T) {
 	}{
 		{"nothing", "", nil},
 		{"lines", "one\ntwo\r\n\nfour", []string{"one", "two", "", "four"}},
-		{"control characters", "\x1b[31mred\x07\x00\x7f\tend\n", []string{`\x1b[31mred\x07\x00\x7f` + "\tend"}},
-		{"another set of them", "a\u0085b\u009bc\n", []string{`a\x85b\x9bc`}},
+		{"control characters", "\x1b[31mred\x07\x00\x7f\tend\n", []string{`\u001b[31mred\u0007\u0000\u007f` + "\tend"}},
+		{"another set of them", "a\u0085b\u009bc\n", []string{`a\u0085b\u009bc`}},
+		{"what turns text around or cannot be seen", "a\u202eb\u200bc\U000e0041\u2028\n", []string{`a\u202eb\u200bc\u{e0041}\u2028`}},
 		{"no UTF-8", "\xff\xfeü\n", []string{`\xff\xfeü`}},
-		{"a carriage return inside", "50%\r100%\r\n", []string{`50%\x0d100%`}},
+		{"a carriage return inside", "50%\r100%\r\n", []string{`50%\u000d100%`}},
 		{"the longest line", long + "\n", []string{long}},
 		{"longer", long + "y\nz", []string{long, "y", "z"}},
 		{"twice as long", long + long, []string{long, long}},
@@ -58,7 +59,8 @@ func TestJournalLines(t *testing.T) {
 	}
 }
 
-// TestJournalRate: 1,000 lines in a second, and one that says how many were lost.
+// TestJournalRate checks the limit of 1,000 lines in a second, and the line with the number of lost
+// ones.
 func TestJournalRate(t *testing.T) {
 	flood := func(n int) []byte { return bytes.Repeat([]byte("x\n"), n) }
 	write := func(j *journal, p []byte) { _, _ = j.Write(p) }
@@ -66,7 +68,7 @@ func TestJournalRate(t *testing.T) {
 	got := told(t, func(j *journal) {
 		for range 5 {
 			write(j, flood(600))
-			synctest.Wait() // the lines are told
+			synctest.Wait() // the lines are reported
 		}
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
@@ -95,7 +97,8 @@ func TestJournalRate(t *testing.T) {
 	}
 }
 
-// TestJournalSlow: who does not take the lines holds up nothing, and no line is lost without being counted.
+// TestJournalSlow checks that a slow callback blocks nothing, and that no line is lost without
+// being counted.
 func TestJournalSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -105,13 +108,13 @@ func TestJournalSlow(t *testing.T) {
 			lines = append(lines, line)
 		})
 		var wg sync.WaitGroup
-		wg.Go(j.run)
+		wg.Go(j.runJournal)
 		for range 10 {
-			_, _ = j.Write(bytes.Repeat([]byte("x\n"), 900)) // comes back, or the test hangs
+			_, _ = j.Write(bytes.Repeat([]byte("x\n"), 900)) // returns, or the test hangs
 			time.Sleep(time.Second)
 		}
 		close(release)
-		j.close()
+		j.closeJournal()
 		wg.Wait()
 		sum := 0
 		for _, line := range lines {
@@ -133,7 +136,7 @@ func TestRing(t *testing.T) {
 	var all []byte
 	for n := range 3000 {
 		p := fmt.Appendf(nil, "%d %s\n", n, strings.Repeat("x", n%700))
-		r.write(p)
+		r.writeRing(p)
 		all = append(all, p...)
 		want := all[max(0, len(all)-keptStderr):]
 		if n%100 == 0 && !bytes.Equal(r.last(keptStderr), want) {
@@ -144,7 +147,7 @@ func TestRing(t *testing.T) {
 		t.Errorf("last(10) = %q, want %q", got, want)
 	}
 	huge := bytes.Repeat([]byte("abcdefg"), keptStderr)
-	r.write(huge)
+	r.writeRing(huge)
 	if !bytes.Equal(r.last(keptStderr), huge[len(huge)-keptStderr:]) {
 		t.Error("one write of more than the ring takes is not kept by its end")
 	}

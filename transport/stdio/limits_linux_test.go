@@ -7,13 +7,13 @@ import (
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
 
-// TestLimits: a child may open 4,096 files and dumps no core, unless it is told otherwise.
+// TestLimits checks that by default a child may open 4,096 files and dumps no core.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		max  int
 		want uint64
 	}{{0, 4096}, {100, 100}} {
-		// The limits are set right after the start, which is before the child is asked.
+		// The limits are set right after the start, before the child describes them.
 		d := describe(t, stdio.Options{MaxFiles: c.max})
 		if d.Files != c.want || d.Core != 0 {
 			t.Errorf("MaxFiles %d: the child may open %d files and dump %d bytes, want %d and 0", c.max, d.Files, d.Core, c.want)
@@ -21,7 +21,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestStderr: a flood on stderr neither blocks the child nor grows here.
+// TestStderr checks that a flood on stderr neither blocks the child nor grows the memory of this
+// process.
 func TestStderr(t *testing.T) {
 	const total = 100_000
 	told, dropped := 0, 0
@@ -35,7 +36,7 @@ func TestStderr(t *testing.T) {
 		}
 		told++
 	}}, "noise", "100000")
-	if err := c.Wait(); err != nil { // comes back though nobody has taken a line
+	if err := c.Wait(); err != nil { // returns although no line was received
 		t.Error(err)
 	}
 	close(release)

@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// command is how to run this binary as role. The race detector would let it sleep for a second before it exits.
+// command returns the command and environment that run this binary as role. They disable the sleep
+// of a second before exit that the race detector adds.
 func command(role string, args ...string) (argv, env []string) {
 	return append([]string{os.Args[0]}, args...), append(os.Environ(), roleName+"="+role, "GORACE=atexit_sleep_ms=0")
 }
@@ -54,7 +55,7 @@ func start(t testing.TB, o stdio.Options, role string, args ...string) *stdio.Ch
 	return c
 }
 
-// roles are the programs that this binary can be.
+// roles are the programs that this binary can run as.
 var roles = map[string]func(args []string) int{
 	// relay copies bytes between its stdio and a Unix socket.
 	"relay": func(args []string) int {
@@ -69,7 +70,7 @@ var roles = map[string]func(args []string) int{
 		_, _ = io.Copy(os.Stdout, conn)
 		return 0
 	},
-	// echo answers each payload with itself, over its own stdio as a Transport.
+	// echo responds to each payload with the same payload, over its own stdio as a Transport.
 	"echo": func([]string) int {
 		t := stdio.New(nil)
 		for {
@@ -85,7 +86,7 @@ var roles = map[string]func(args []string) int{
 			}
 		}
 	},
-	// closer closes its own stdio while it waits for input that never comes.
+	// closer closes its own stdio while it waits for input that never arrives.
 	"closer": func([]string) int {
 		t := stdio.New(nil)
 		done := make(chan error)
@@ -99,7 +100,7 @@ var roles = map[string]func(args []string) int{
 		}
 		return 42
 	},
-	// exit ends after one payload, with words on stderr.
+	// exit ends after one payload, with text on stderr.
 	"exit": func(args []string) int {
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		fmt.Fprint(os.Stderr, "last words\x1b[31m\nno more")
@@ -111,7 +112,7 @@ var roles = map[string]func(args []string) int{
 		_, _ = fmt.Sscan(args[0], &code)
 		return code
 	},
-	// deaf does not care about the end of stdin, and not about SIGTERM if it is told so.
+	// deaf ignores the end of stdin, and SIGTERM if an argument requests it.
 	"deaf": func(args []string) int {
 		if len(args) > 0 {
 			signal.Ignore(syscall.SIGTERM)
@@ -119,7 +120,16 @@ var roles = map[string]func(args []string) int{
 		fmt.Println(`"ready"`)
 		select {}
 	},
-	// clingy writes now and then, until nobody holds the other end any more.
+	// endless writes without a newline as fast as it can, and does nothing else.
+	"endless": func(args []string) int {
+		begin := args[0] + strings.Repeat("x", 64<<10)
+		for {
+			if _, err := fmt.Print(begin); err != nil {
+				return 0
+			}
+		}
+	},
+	// clingy writes now and then, until the other end is closed.
 	"clingy": func([]string) int {
 		for {
 			if _, err := fmt.Println(`"still here"`); err != nil {
@@ -150,7 +160,8 @@ var roles = map[string]func(args []string) int{
 			}
 		}
 	},
-	// leaver starts a process that holds its stdout and stderr, in a group of its own if it is clingy, and exits before it.
+	// leaver starts a process that holds its stdout and stderr, in its own group if it is clingy,
+	// and exits before it.
 	"leaver": func(args []string) int {
 		argv, env := command(args[0])
 		cmd := exec.Command(argv[0])
@@ -172,7 +183,7 @@ var roles = map[string]func(args []string) int{
 		}
 		return 0
 	},
-	// describe says on stdout what it was given, once it is asked.
+	// describe prints its arguments, environment and limits on stdout after it has received input.
 	"describe": func(args []string) int {
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		var files, core syscall.Rlimit
@@ -184,7 +195,7 @@ var roles = map[string]func(args []string) int{
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
 	},
-	// caller calls the socket and holds on, whatever becomes of its stdin.
+	// caller connects to the socket and holds the connection, regardless of its stdin.
 	"caller": func(args []string) int {
 		if _, err := net.Dial("unix", args[0]); err != nil {
 			return 1

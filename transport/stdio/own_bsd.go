@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// Unproven: this compiles for macOS, and was not run there yet.
+// Untested: this compiles for macOS, but was not run there yet.
 
-// ownInput returns stdin so that Close unblocks a Read. A terminal shares whether it blocks with stdout and the shell,
-// and is left as it is.
+// ownInput returns stdin so that Close unblocks a Read. A terminal shares its blocking mode with
+// stdout and the shell, and is not changed.
 func ownInput(f *os.File) io.ReadCloser {
 	info, err := f.Stat()
 	switch {
@@ -26,7 +26,7 @@ func ownInput(f *os.File) io.ReadCloser {
 	return newPump(f)
 }
 
-// ownOutput returns stdout so that a Write to a peer that does not read can be ended.
+// ownOutput returns stdout so that Close ends a Write to a peer that does not read.
 func ownOutput(f *os.File) io.WriteCloser {
 	if info, err := f.Stat(); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
 		if again, ok := unblock(f); ok {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// ownInput returns stdin so that Close unblocks a Read. A pipe and a terminal are opened a second time: whether a file
-// blocks belongs to the open file, which our stdin shares with whoever started us.
+// ownInput returns stdin so that Close unblocks a Read. A pipe and a terminal are opened a second
+// time: the blocking mode belongs to the open file, which stdin shares with the parent process.
 func ownInput(f *os.File) io.ReadCloser {
 	if again, ok := reopen(f, syscall.O_RDONLY); ok {
 		return again
@@ -20,7 +20,7 @@ func ownInput(f *os.File) io.ReadCloser {
 	return newPump(f)
 }
 
-// ownOutput returns stdout so that a Write to a peer that does not read can be ended.
+// ownOutput returns stdout so that Close ends a Write to a peer that does not read.
 func ownOutput(f *os.File) io.WriteCloser {
 	if again, ok := reopen(f, syscall.O_WRONLY); ok {
 		return again
@@ -39,7 +39,7 @@ func reopen(f *os.File, flag int) (io.ReadWriteCloser, bool) {
 	case fs.ModeNamedPipe, fs.ModeDevice | fs.ModeCharDevice:
 		fd, err := syscall.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), flag|syscall.O_NONBLOCK|syscall.O_CLOEXEC|syscall.O_NOCTTY, 0)
 		if err != nil {
-			return nil, false // not ours, or no /proc
+			return nil, false // owned by another user, or no /proc
 		}
 		return os.NewFile(uintptr(fd), f.Name()), true
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/transporttest"
 )
 
-// A program is an end whose stdin and stdout go with it, as at the exit of a process.
+// A program is an end whose stdin and stdout are closed with it, as at the exit of a process.
 type program struct {
 	*stream.Transport
 	in, out *os.File
@@ -25,7 +25,7 @@ func (p program) Close() error {
 	return err
 }
 
-// blockingPipe is what a shell connects two programs with.
+// blockingPipe returns a pipe as a shell creates it between two programs.
 func blockingPipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	var fds [2]int
@@ -35,7 +35,7 @@ func blockingPipe(t *testing.T) (r, w *os.File) {
 	return os.NewFile(uintptr(fds[0]), "r"), os.NewFile(uintptr(fds[1]), "w")
 }
 
-// socketPair is what Node gives its children.
+// socketPair returns a socket pair as Node creates it for its children.
 func socketPair(t *testing.T) (a, b *os.File) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -57,13 +57,14 @@ func TestOwnContract(t *testing.T) {
 	}
 }
 
-// TestShared: whether a file blocks is shared with others, and is as before when we are done.
+// TestShared checks that the blocking mode, which is shared with other processes, is restored by
+// Close.
 func TestShared(t *testing.T) {
 	for name, pipe := range map[string]func(*testing.T) (r, w *os.File){"pipes": blockingPipe, "sockets": socketPair} {
 		in, peer := pipe(t)
 		peer2, out := pipe(t)
 		own := newOwn(in, out, &Options{})
-		if nonblocking(t, in) != (name == "sockets") { // the only way there
+		if nonblocking(t, in) != (name == "sockets") { // sockets have no other way
 			t.Errorf("%s: stdin was changed while it is in use", name)
 		}
 		if err := own.Close(); err != nil {
@@ -87,7 +88,8 @@ func nonblocking(t *testing.T, f *os.File) bool {
 	return flags&syscall.O_NONBLOCK != 0
 }
 
-// TestFiles: `program < in > out` reads a file to its end, and writes behind what is there.
+// TestFiles checks that `program < in > out` reads a file to its end, and appends to existing
+// content.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "in"), []byte("1\n2"), 0o600); err != nil {
@@ -123,7 +125,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestPump: where nothing else helps, a Read still ends with Close.
+// TestPump checks that Close ends a Read on inputs that need a pump.
 func TestPump(t *testing.T) {
 	r, w := blockingPipe(t)
 	p := newPump(r)
@@ -145,5 +147,5 @@ func TestPump(t *testing.T) {
 	if err := <-done; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Read = %v, want %v", err, os.ErrClosed)
 	}
-	_, _ = w.Close(), r.Close() // lets the goroutine go
+	_, _ = w.Close(), r.Close() // unblocks the goroutine
 }

@@ -7,10 +7,11 @@ import (
 	"os"
 )
 
-// Unproven: this compiles for Windows, and was not run there yet.
+// Untested: this compiles for Windows, but was not run there yet.
 
-// ownInput returns stdin so that Close unblocks a Read, though the input that ends the wait of its goroutine is lost.
+// ownInput returns stdin so that Close unblocks a Read. The input that ends the wait of its
+// goroutine is lost.
 func ownInput(f *os.File) io.ReadCloser { return newPump(f) }
 
-// ownOutput returns stdout. A Write to a peer that does not read ends with it.
+// ownOutput returns stdout. A Write to a peer that does not read ends only when the peer does.
 func ownOutput(f *os.File) io.WriteCloser { return keep{f} }

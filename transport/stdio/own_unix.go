@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// unblock makes the open file of f one that does not block, until Close. A socket or a pipe is rarely shared with anybody
-// who minds; where a second open file can be had, that is the better way.
+// unblock makes the open file of f non-blocking, until Close. A socket or a pipe is rarely shared
+// with a process that depends on the mode; a second open file is preferable where possible.
 func unblock(f *os.File) (io.ReadWriteCloser, bool) {
 	fd, err := syscall.Dup(int(f.Fd()))
 	if err != nil {
@@ -24,7 +24,7 @@ func unblock(f *os.File) (io.ReadWriteCloser, bool) {
 	return &unblocked{os.NewFile(uintptr(fd), f.Name()), f}, true
 }
 
-// unblocked is a file whose other holders get it back as it was.
+// unblocked is a file whose blocking mode is restored for its other holders by Close.
 type unblocked struct {
 	*os.File
 	origin *os.File

@@ -10,7 +10,8 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// BenchmarkStream is one-way traffic over a Unix socket: bursts of small messages, and large ones alone.
+// BenchmarkStream measures one-way traffic over a Unix socket: bursts of small messages, and large
+// ones alone.
 func BenchmarkStream(b *testing.B) {
 	for _, framer := range []Framer{Line, Header} {
 		for _, size := range []struct{ payload, burst int }{{92, 1}, {92, 50}, {64 << 10, 1}, {1 << 20, 1}} {

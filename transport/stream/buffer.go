@@ -3,14 +3,17 @@ package stream
 import (
 	"math/bits"
 	"sync"
+
+	"github.com/da1ed7bb/parley/internal/x/budget"
 )
 
-// Sizes of buffers. Reading begins with a small one, goes on with a large one, and then doubles as bytes arrive: never
-// because a peer announced a length.
+// Sizes of buffers. Reading starts with a small one, continues with a medium and a large one, and
+// then doubles as bytes arrive. A length that a peer announces does not allocate memory.
 const (
-	smallBuffer = 4 << 10
-	largeBuffer = 64 << 10
-	maxPooled   = 8 << 20
+	smallBuffer  = budget.FreeBuffer // 4 KiB
+	mediumBuffer = 16 << 10
+	largeBuffer  = 64 << 10
+	maxPooled    = 2 << 20 // a pool of larger ones would hold their memory after a flood of them
 )
 
 // A buffer is memory that is borrowed from a pool.
@@ -18,21 +21,24 @@ type buffer struct {
 	b []byte
 }
 
-// pools holds the small size, and powers of two from the large one to maxPooled.
-var pools [9]sync.Pool
+// pools holds the small and the medium size, and powers of two from the large one to maxPooled.
+var pools [8]sync.Pool
 
-// pool returns which pool has buffers of n bytes or more, and how long these are; -1 for none.
+// pool returns the index of the pool with buffers of n bytes or more, and their size; or -1 without
+// one.
 func pool(n int) (index, size int) {
 	switch {
 	case n <= smallBuffer:
 		return 0, smallBuffer
+	case n <= mediumBuffer:
+		return 1, mediumBuffer
 	case n <= largeBuffer:
-		return 1, largeBuffer
+		return 2, largeBuffer
 	case n > maxPooled:
 		return -1, n
 	}
 	log := bits.Len(uint(n - 1))
-	return log - 15, 1 << log
+	return log - 14, 1 << log
 }
 
 // newBuffer borrows at least n bytes.
@@ -46,7 +52,8 @@ func newBuffer(n int) *buffer {
 	return &buffer{make([]byte, size)}
 }
 
-// free gives b back. What is over the pooled sizes is left to the collector. nil is nothing.
+// free returns b to its pool. A buffer above the pooled sizes is left to the garbage collector. A
+// nil buffer is ignored.
 func (b *buffer) free() {
 	if b == nil {
 		return

@@ -14,8 +14,8 @@ import (
 
 var framers = map[string]stream.Framer{"line": stream.Line, "header": stream.Header}
 
-// TestContract runs over everything that a Transport treats differently: connections with deadlines and a file
-// descriptor, two pipes joined, and what is neither.
+// TestContract runs over everything that a Transport treats differently: connections with deadlines
+// and a file descriptor, two joined pipes, and a stream with neither.
 func TestContract(t *testing.T) {
 	for name, f := range framers {
 		over := func(t *testing.T, c, s net.Conn) (jsonrpc.Transport, jsonrpc.Transport) {
@@ -47,7 +47,8 @@ func TestContract(t *testing.T) {
 			}, nil)
 		})
 		t.Run(name+"/small limit", func(t *testing.T) {
-			const limit = 10_000 // a line over the limit is in the buffer as a whole, and in several reads
+			// a line over the limit is buffered whole, and arrives in several reads
+			const limit = 10_000
 			transporttest.Run(t, func(t *testing.T) (a, b jsonrpc.Transport) {
 				c, s := connect(t, "tcp", "127.0.0.1:0")
 				o := &stream.Options{MaxMessage: limit}

@@ -1,5 +1,7 @@
-// Package stream finds payloads in a stream of bytes: one in each line, or one behind each Content-Length header.
+// Package stream implements a transport over a byte stream: one payload in each line, or one after
+// each Content-Length header.
 //
-// [New] makes a [jsonrpc.Transport] of anything that reads, writes and closes. A TCP or Unix connection and a pipe
-// are read without a buffer at rest: while nothing arrives, a Transport holds a few hundred bytes.
+// [New] returns a [jsonrpc.Transport] on anything that reads, writes and closes. TCP and Unix
+// connections and pipes hold no buffer while they wait: an idle Transport holds a few hundred
+// bytes.
 package stream

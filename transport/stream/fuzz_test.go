@@ -14,7 +14,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/transporttest"
 )
 
-// seed adds the wire files, and fails when there are none.
+// seed adds the wire files, and fails if there are no files.
 func seed(f *testing.F, glob string) {
 	f.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", glob))
@@ -52,7 +52,7 @@ func sameInPieces(t *testing.T, f stream.Framer, o *stream.Options, wire []byte,
 	return whole
 }
 
-// reference is what lines should be, without any buffer.
+// reference implements the framing by lines, without any buffer.
 func reference(wire []byte, limit int) (events []string) {
 	for line := range bytes.SplitSeq(wire, []byte("\n")) {
 		line = bytes.TrimSuffix(line, []byte("\r"))
@@ -75,7 +75,7 @@ func FuzzLine(f *testing.F) {
 			t.Fatalf("wire %q\ngot  %q\nwant %q", wire, got, want)
 		}
 
-		// Junk between two good lines loses neither.
+		// Junk between two valid lines loses neither.
 		const before, after = `{"before":1}`, `{"after":2}`
 		around := slices.Concat([]byte(before+"\n"), wire, []byte("\n"+after+"\n"))
 		got = read(stream.New(transporttest.Play(io.EOF, pieces(around, seed)...), stream.Line, &stream.Options{MaxMessage: limit}))
@@ -91,7 +91,7 @@ func FuzzHeader(f *testing.F) {
 		o := &stream.Options{MaxMessage: 100, MaxSkip: 1000}
 		sameInPieces(t, stream.Header, o, wire, seed)
 
-		// A good message before is never lost.
+		// A valid message before is never lost.
 		const before = `{"before":1}`
 		around := slices.Concat([]byte(framed(before)), wire)
 		if got := sameInPieces(t, stream.Header, o, around, seed); got[0] != before {
@@ -100,7 +100,8 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// FuzzRoundTrip: what is written is read again, byte for byte behind headers, and with blanks for newlines on lines.
+// FuzzRoundTrip checks that written payloads are read again: byte for byte with headers, and with
+// blanks for newlines on lines.
 func FuzzRoundTrip(f *testing.F) {
 	seed(f, "*.lines")
 	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
@@ -114,7 +115,7 @@ func FuzzRoundTrip(f *testing.F) {
 					p = bytes.ReplaceAll(p, []byte("\n"), []byte(" "))
 					p = bytes.TrimSuffix(p, []byte("\r"))
 					if len(bytes.Trim(p, " \t\r")) == 0 {
-						continue // is a blank line, as no JSON text is
+						continue // a blank line, which is not a JSON text
 					}
 				}
 				want = append(want, string(p))

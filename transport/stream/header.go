@@ -10,13 +10,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/da1ed7bb/parley/internal/x/httptoken"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// What a block of header fields may have. More ends the Transport.
+// Bounds of a block of header fields. Exceeding them ends the Transport.
 const (
-	maxHeaderLine   = 4 << 10 // bytes, its end not counted
-	maxHeaderBlock  = 8 << 10 // bytes, all line ends counted
+	maxHeaderLine   = 4 << 10 // bytes, without the line end
+	maxHeaderBlock  = 8 << 10 // bytes, including all line ends
 	maxHeaderFields = 16
 )
 
@@ -25,15 +26,15 @@ type headers struct {
 	limits
 	begun bool // the first line has passed
 
-	clean   int   // how many of the bytes to come are known to hold no newline
+	clean   int   // how many of the unread bytes are known to have no newline
 	block   int   // bytes of this block so far
 	fields  int   // fields of this block so far
-	length  int64 // what Content-Length said; -1: nothing yet
-	charset error // why the payload cannot be read, though it can be passed over
+	length  int64 // value of Content-Length; -1 before it
+	charset error // why the payload cannot be read, though it can be skipped
 
 	body bool  // the block is complete, the payload is next
-	skip int64 // bytes of a payload to pass over
-	over int64 // the longest payload that is passed over
+	skip int64 // remaining bytes of a payload to skip
+	over int64 // the longest payload that is skipped
 }
 
 func newHeaders(l limits) *headers {
@@ -42,7 +43,7 @@ func newHeaders(l limits) *headers {
 
 func (h *headers) within() bool { return h.block > 0 || h.skip > 0 }
 
-// next makes ready for another block.
+// next resets the state for another block.
 func (h *headers) next() {
 	h.clean, h.block, h.fields, h.length, h.charset, h.body = 0, 0, 0, -1, nil, false
 }
@@ -90,7 +91,7 @@ func (h *headers) scan(in []byte, eof bool) frame {
 	}
 }
 
-// pending bounds a line whose end is not here yet.
+// pending checks the bounds of a line whose end has not arrived yet.
 func (h *headers) pending(rest []byte) *jsonrpc.FrameError {
 	if len(rest)-1 > maxHeaderLine || h.block+len(rest) >= maxHeaderBlock {
 		return h.refuse(rest, errTooLong)
@@ -98,17 +99,17 @@ func (h *headers) pending(rest []byte) *jsonrpc.FrameError {
 	return nil
 }
 
-// cutOff is the fault of a message that is not whole and never will be.
+// cutOff returns the fault of a message that ended early.
 func (h *headers) cutOff(eof bool) *jsonrpc.FrameError {
 	if !eof {
 		return nil
 	}
-	return &jsonrpc.FrameError{Final: true, Err: fmt.Errorf("stream: cut off in the middle of a message: %w", io.ErrUnexpectedEOF)}
+	return &jsonrpc.FrameError{Final: true, Err: fmt.Errorf("stream: truncated in the middle of a message: %w", io.ErrUnexpectedEOF)}
 }
 
 var errTooLong = errors.New("too long")
 
-// line takes one line of the block, without its newline.
+// line processes one line of the block, without its newline.
 func (h *headers) line(line []byte) *jsonrpc.FrameError {
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		line = line[:n-1]
@@ -129,7 +130,7 @@ func (h *headers) line(line []byte) *jsonrpc.FrameError {
 		return h.refuse(line, errors.New("too many fields"))
 	}
 	name, value, found := bytes.Cut(line, []byte(":"))
-	if !found || !isToken(name) {
+	if !found || !httptoken.Valid(name) {
 		return h.refuse(line, errors.New("not a header field"))
 	}
 	value = bytes.Trim(value, " \t")
@@ -142,20 +143,21 @@ func (h *headers) line(line []byte) *jsonrpc.FrameError {
 	return nil
 }
 
-// contentLength takes digits alone. The same length twice is one (RFC 9110, section 8.6), two lengths are none.
+// contentLength accepts only digits. The same length twice is accepted (RFC 9110, section 8.6), two
+// different lengths are not.
 func (h *headers) contentLength(value []byte) *jsonrpc.FrameError {
 	n, err := parseLength(value)
 	if err != nil {
 		return h.refuse(value, err)
 	}
 	if h.length >= 0 && h.length != n {
-		return h.refuse(value, errors.New("another Content-Length came before"))
+		return h.refuse(value, errors.New("duplicate Content-Length"))
 	}
 	h.length = n
 	return nil
 }
 
-// complete judges the block when its last line has come.
+// complete checks the block after its last line.
 func (h *headers) complete() *jsonrpc.FrameError {
 	n := h.length
 	switch {
@@ -179,7 +181,7 @@ func (h *headers) complete() *jsonrpc.FrameError {
 	return nil
 }
 
-// refuse is the fault of a block that tells nothing certain about where the payload ends.
+// refuse returns the fault of a block that does not reliably define where the payload ends.
 func (h *headers) refuse(text []byte, err error) *jsonrpc.FrameError {
 	if !h.begun && h.http && mayBeHTTP(text) {
 		return refuseHTTP()
@@ -191,7 +193,7 @@ func (h *headers) refuse(text []byte, err error) *jsonrpc.FrameError {
 	}
 }
 
-// parseLength reads decimal digits. What is past the largest int64 counts as that.
+// parseLength parses decimal digits. A number above the largest int64 becomes the largest int64.
 func parseLength(value []byte) (int64, error) {
 	if len(value) == 0 {
 		return 0, errors.New("no digits")
@@ -210,7 +212,7 @@ func parseLength(value []byte) (int64, error) {
 	return n, nil
 }
 
-// checkCharset takes UTF-8 under its two names, and no name at all.
+// checkCharset accepts UTF-8 under its two names, and a content type without a charset.
 func checkCharset(contentType string) error {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -223,7 +225,7 @@ func checkCharset(contentType string) error {
 	return fmt.Errorf("stream: Content-Type %.64q: not UTF-8", contentType)
 }
 
-// encode copies each payload behind its header.
+// encode copies each payload after its header.
 func (h *headers) encode(b jsonrpc.Burst) ([]byte, *buffer) {
 	const field, blank = "Content-Length: ", "\r\n\r\n"
 	own := newBuffer(len(b.Bytes) + len(b.Ends)*(len(field)+len(blank)+20))

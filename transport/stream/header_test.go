@@ -61,7 +61,8 @@ func TestHeader(t *testing.T) {
 		{"the longest line", "X: " + pad(4093) + "\r\n" + next, []string{"{}", eof}},
 		{"a line too long", "X: " + pad(4094) + "\r\n" + next, []string{badFrame}},
 		{"a line without end", pad(50_000), []string{badFrame}},
-		{"the longest block", "X: " + pad(4000) + "\r\nY: " + pad(4159) + "\r\n" + next, []string{badFrame}}, // the second line is
+		// the second line exceeds it
+		{"the longest block", "X: " + pad(4000) + "\r\nY: " + pad(4159) + "\r\n" + next, []string{badFrame}},
 		{"a block at the bound", blockOf(8192), []string{"{}", eof}},
 		{"a block over the bound", blockOf(8193), []string{badFrame}},
 		{"16 fields", strings.Repeat("X: 1\r\n", 15) + next, []string{"{}", eof}},
@@ -74,7 +75,7 @@ func TestHeader(t *testing.T) {
 	})
 }
 
-// blockOf is a message whose header block has n bytes in all.
+// blockOf returns a message whose header block has n bytes in total.
 func blockOf(n int) string {
 	const tail = "Content-Length: 2\r\n\r\n"
 	half := "X: " + strings.Repeat("p", 4000) + "\r\n"
@@ -86,7 +87,7 @@ func blockOf(n int) string {
 	return half + "Y: " + strings.Repeat("q", rest-third-len("Z: \r\n")) + "\r\nZ: " + strings.Repeat("r", third) + "\r\n" + tail + "{}"
 }
 
-// TestHeaderWrite: the length counts bytes, and the payload goes out as it is.
+// TestHeaderWrite checks that the length counts bytes, and that the payload is sent unchanged.
 func TestHeaderWrite(t *testing.T) {
 	tape := transporttest.Play(io.EOF)
 	w := stream.New(tape, stream.Header, nil)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A waiter is a socket that tells when a read has nothing to read.
+// A waiter is a socket that reports when a read has nothing to read.
 type waiter struct {
 	*net.UnixConn
 	onWait func()
@@ -36,12 +36,13 @@ func (r *rawWaiter) Read(f func(uintptr) bool) error {
 	})
 }
 
-// TestNoRestingBuffer: whoever waits holds no buffer, unless a part of a message is in it.
+// TestNoRestingBuffer checks that a waiting Transport holds no buffer, unless it holds a part of a
+// message.
 func TestNoRestingBuffer(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		sent []string // one more each time a read has to wait
-		held []bool   // whether it held a buffer then
+		held []bool   // whether a buffer was held then
 	}{
 		{"whole messages", []string{"1\n", "2\n3\n", "4\n"}, []bool{false, false, false}},
 		{"half a message", []string{"1\n", "{", "}\n", "2\n"}, []bool{false, false, true, false}},
@@ -77,8 +78,8 @@ func TestNoRestingBuffer(t *testing.T) {
 	}
 }
 
-// TestIdleMemory: what waits on an idle connection holds next to no heap, also after a long message. Its stack is 2 KB or
-// 4 KB, as the runtime sees fit.
+// TestIdleMemory checks that an idle connection holds nearly no heap, also after a long message.
+// Its stack is 2 KB or 4 KB, as the runtime decides.
 func TestIdleMemory(t *testing.T) {
 	const conns = 300
 	type pair struct{ client, server *net.UnixConn }
@@ -102,9 +103,10 @@ func TestIdleMemory(t *testing.T) {
 		}()
 	}
 
-	most := int64(1500) // bytes: the Transport, the goroutine but for its stack, and what the runtime rounds up
+	// bytes: the Transport, the goroutine without its stack, and the rounding of the runtime
+	most := int64(1500)
 	if poison {
-		most *= 2 // the race detector's own
+		most *= 2 // for the race detector itself
 	}
 	for _, size := range []int{100, 100_000} {
 		for _, p := range pairs {
@@ -113,7 +115,8 @@ func TestIdleMemory(t *testing.T) {
 			}
 			<-got
 		}
-		// The last of them may still be on their way back into Read, and a pool keeps buffers for two collections.
+		// The last goroutines may not be back in Read yet, and a pool retains buffers for two
+		// collections.
 		var used, stack int64
 		for range 100 {
 			h, s := inUse()
@@ -132,7 +135,7 @@ func TestIdleMemory(t *testing.T) {
 	}
 }
 
-// inUse is what the program holds in heap and stacks.
+// inUse returns the memory of heap and stacks.
 func inUse() (heap, stacks int64) {
 	runtime.GC()
 	runtime.GC()
@@ -141,7 +144,7 @@ func inUse() (heap, stacks int64) {
 	return int64(m.HeapAlloc), int64(m.StackInuse)
 }
 
-// TestNoTrustInLength: a length that is only announced is not allocated for.
+// TestNoTrustInLength checks that an announced length does not allocate memory.
 func TestNoTrustInLength(t *testing.T) {
 	client, server := unixPair(t)
 	r := New(server, Header, &Options{MaxMessage: -1})

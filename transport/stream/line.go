@@ -11,9 +11,10 @@ import (
 type lines struct {
 	limits
 	begun    bool  // the first line has passed
-	clean    int   // how many of the bytes to come are known to hold no newline
-	skipping bool  // in a line over the limit
-	skipped  int64 // how much of it was passed over
+	clean    int   // how many of the unread bytes are known to have no newline
+	skipping bool  // inside a line over the limit
+	skipped  int64 // how much of it was skipped
+	junk     bool  // it does not begin as a message
 }
 
 func (l *lines) within() bool { return l.skipping }
@@ -38,11 +39,15 @@ func (l *lines) scan(in []byte, eof bool) frame {
 			end = len(rest)
 			used += end
 		default:
-			// A carriage return may still turn out to belong to the line's end: one byte more than the limit is no proof.
+			if l.garbage > 0 && int64(len(rest)) > l.garbage && !mayBeJSON(rest) {
+				return frame{used: len(in), fault: endless(int64(len(rest)))}
+			}
+			// A carriage return may still belong to the end of the line: one byte above the limit
+			// is not enough to refuse it.
 			if l.clean = len(rest); int64(len(rest))-1 <= l.message {
 				return frame{used: used}
 			}
-			l.clean, l.skipping, l.skipped = 0, true, int64(len(rest))
+			l.clean, l.skipping, l.skipped, l.junk = 0, true, int64(len(rest)), !mayBeJSON(rest)
 			return frame{used: len(in), fault: l.tooLarge(rest)}
 		}
 		l.clean = 0
@@ -53,7 +58,7 @@ func (l *lines) scan(in []byte, eof bool) frame {
 	}
 }
 
-// whole judges a line that has come to its end. A blank one is neither payload nor fault.
+// whole handles a complete line. A blank line is neither a payload nor a fault.
 func (l *lines) whole(line []byte) frame {
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		line = line[:n-1]
@@ -73,7 +78,8 @@ func (l *lines) whole(line []byte) frame {
 	return frame{payload: line[:len(line):len(line)]}
 }
 
-// tooLarge is the fault for a line of which at least the beginning is here.
+// tooLarge returns the fault for a line over the limit, of which at least the beginning has
+// arrived.
 func (l *lines) tooLarge(line []byte) *jsonrpc.FrameError {
 	if !l.begun {
 		l.begun = true
@@ -87,7 +93,7 @@ func (l *lines) tooLarge(line []byte) *jsonrpc.FrameError {
 	}
 }
 
-// skipOver passes over the rest of a line that is over the limit. Its sender was told already.
+// skipOver skips the rest of a line that is over the limit. Its fault was already returned.
 func (l *lines) skipOver(rest []byte) (used int, fault *jsonrpc.FrameError) {
 	end := bytes.IndexByte(rest, '\n')
 	if end >= 0 {
@@ -95,13 +101,22 @@ func (l *lines) skipOver(rest []byte) (used int, fault *jsonrpc.FrameError) {
 		return end + 1, nil
 	}
 	l.skipped += int64(len(rest))
-	if l.skipped > l.skip {
+	switch {
+	case l.junk && l.garbage > 0 && l.skipped > l.garbage:
+		fault = endless(l.skipped)
+	case l.skipped > l.skip:
 		fault = &jsonrpc.FrameError{Final: true, Err: fmt.Errorf("stream: no newline in %d bytes: %w", l.skipped, jsonrpc.ErrTooLarge)}
 	}
 	return len(rest), fault
 }
 
-// encode blanks the newlines inside of payloads, which are white space in JSON, and keeps those that end one.
+// endless returns the fault for a line that is not a message and does not end.
+func endless(size int64) *jsonrpc.FrameError {
+	return &jsonrpc.FrameError{Final: true, Err: fmt.Errorf("stream: no newline in %d bytes that are not JSON: %w", size, jsonrpc.ErrGarbage)}
+}
+
+// encode replaces newlines inside payloads, which are white space in JSON, with blanks, and leaves
+// those that end one.
 func (l *lines) encode(b jsonrpc.Burst) ([]byte, *buffer) {
 	if bytes.Count(b.Bytes, newline) != len(b.Ends) {
 		for p := range b.All() {
@@ -116,7 +131,19 @@ func (l *lines) encode(b jsonrpc.Burst) ([]byte, *buffer) {
 
 var newline = []byte{'\n'}
 
-// isBlank reports whether line is white space alone.
+// mayBeJSON reports whether line begins as a JSON text that can be long.
+func mayBeJSON(line []byte) bool {
+	for _, c := range line {
+		switch c {
+		case ' ', '\t', '\r':
+		default:
+			return c == '{' || c == '[' || c == '"'
+		}
+	}
+	return false
+}
+
+// isBlank reports whether line is only white space.
 func isBlank(line []byte) bool {
 	for _, c := range line {
 		if c != ' ' && c != '\t' && c != '\r' {

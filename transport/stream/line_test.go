@@ -11,7 +11,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/transporttest"
 )
 
-// read returns what Read returns until the stream ends, in words: payloads as they are, faults in brackets.
+// read collects the results of Read until the stream ends, as text: payloads unchanged, faults in
+// brackets.
 func read(t *stream.Transport) (events []string) {
 	for range 10_000 {
 		p, _, err := t.Read()
@@ -48,7 +49,7 @@ type wireCase struct {
 	want       []string
 }
 
-// checkWire reads each case in one piece and byte by byte: both must see the same.
+// checkWire reads each case in one piece and byte by byte: both must give the same result.
 func checkWire(t *testing.T, f stream.Framer, o *stream.Options, cases []wireCase) {
 	t.Helper()
 	for _, c := range cases {
@@ -90,7 +91,7 @@ func TestLine(t *testing.T) {
 	})
 }
 
-// TestSkip: how far a line over the limit is read past.
+// TestSkip checks how much of a line over the limit is skipped.
 func TestSkip(t *testing.T) {
 	chunk := strings.Repeat("x", 1000)
 	for _, c := range []struct {
@@ -111,6 +112,38 @@ func TestSkip(t *testing.T) {
 	}
 }
 
+// TestEndlessGarbage checks that a line that is not a message and does not end is given up early,
+// whatever the other bounds are. A line that begins as a message has only those.
+func TestEndlessGarbage(t *testing.T) {
+	for _, c := range []struct {
+		name, begin string
+		message     int64
+		size        int // of the line, without a newline
+		want        error
+	}{
+		{"garbage", "loading ", 1 << 20, 20_000, jsonrpc.ErrGarbage},
+		{"garbage behind blanks", " \t  ...", 1 << 20, 20_000, jsonrpc.ErrGarbage},
+		{"garbage over the limit of a message", "x", 100, 20_000, jsonrpc.ErrGarbage},
+		{"garbage below its bound", "x", 1 << 20, 9_000, io.EOF},
+		{"a long message", "{", 1 << 20, 20_000, io.EOF},
+		{"a batch over the limit", " [", 100, 20_000, io.EOF},
+	} {
+		line := c.begin + strings.Repeat("x", c.size)
+		tape := transporttest.Play(io.EOF, transporttest.Split([]byte(line), 1000)...)
+		s := stream.New(tape, stream.Line, &stream.Options{MaxMessage: c.message, MaxGarbage: 10_000})
+		var err error
+		for range 3 {
+			var frame *jsonrpc.FrameError
+			if _, _, err = s.Read(); err != nil && (!errors.As(err, &frame) || frame.Final) {
+				break
+			}
+		}
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
 func TestRefuseHTTP(t *testing.T) {
 	const call = "\n" + `{"jsonrpc":"2.0","method":"harm"}` + "\n"
 	refused := []string{
@@ -127,7 +160,7 @@ func TestRefuseHTTP(t *testing.T) {
 			for _, n := range []int{1, 1 << 20} {
 				tape := transporttest.Play(io.EOF, transporttest.Split([]byte(wire), n)...)
 				if f == stream.Header && strings.HasPrefix(wire, "\r") {
-					continue // is no header block
+					continue // not a header block
 				}
 				r := stream.New(tape, f, &stream.Options{MaxMessage: 100, RefuseHTTP: true})
 				p, _, err := r.Read()
@@ -140,7 +173,7 @@ func TestRefuseHTTP(t *testing.T) {
 			}
 		}
 	}
-	// What only resembles a request, and what comes later, is a line like others.
+	// What only resembles a request, and what arrives later, is an ordinary line.
 	checkWire(t, stream.Line, &stream.Options{RefuseHTTP: true}, []wireCase{
 		{"second line", "1\nGET / HTTP/1.1\n2\n", []string{"1", "GET / HTTP/1.1", "2", eof}},
 		{"words", "hello big world\n", []string{"hello big world", eof}},
@@ -153,7 +186,8 @@ func TestRefuseHTTP(t *testing.T) {
 	})
 }
 
-// TestLineWrite: what goes out is the burst itself, newlines within payloads blanked.
+// TestLineWrite checks that the burst itself is sent, with newlines inside payloads replaced by
+// blanks.
 func TestLineWrite(t *testing.T) {
 	tape := transporttest.Play(io.EOF)
 	w := stream.New(tape, stream.Line, nil)

@@ -8,11 +8,12 @@ import (
 	"syscall"
 )
 
-// A rawConn reads and writes a file descriptor that does not block. It waits for bytes before it borrows a buffer
-// for them, which is what keeps an idle connection small; io.Reader wants the buffer first.
+// A rawConn reads and writes a non-blocking file descriptor. It waits for bytes before it borrows a
+// buffer for them, which makes an idle connection small; io.Reader requires the buffer first.
 type rawConn struct {
-	conn              syscall.RawConn
-	onRead, onWritten func(fd uintptr) bool // made once: a closure for each call would be an allocation
+	conn syscall.RawConn
+	// created once: a closure for each call would be an allocation
+	onRead, onWritten func(fd uintptr) bool
 
 	s   *source // for onRead
 	p   []byte  // for onWritten
@@ -20,7 +21,7 @@ type rawConn struct {
 	err error
 }
 
-// newRawConn returns nil for what is no file descriptor.
+// newRawConn returns nil if v has no file descriptor.
 func newRawConn(v any) *rawConn {
 	sc, ok := v.(syscall.Conn)
 	if !ok {
@@ -43,7 +44,7 @@ func (c *rawConn) read(s *source) (int, error) {
 	return c.n, c.err
 }
 
-// tryRead reads what is there. It returns false to be called again when something is.
+// tryRead reads the available bytes. It returns false to be called again when bytes arrive.
 func (c *rawConn) tryRead(fd uintptr) bool {
 	c.s.borrow(max(c.s.hint, smallBuffer))
 	for {
@@ -65,7 +66,7 @@ func (c *rawConn) tryRead(fd uintptr) bool {
 	}
 }
 
-// write writes as much of p as fits without waiting.
+// write writes as much of p as possible without waiting.
 func (c *rawConn) write(p []byte) (int, error) {
 	c.p, c.n, c.err = p, 0, nil
 	err := c.conn.Write(c.onWritten)

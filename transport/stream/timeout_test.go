@@ -16,7 +16,7 @@ import (
 // plain hides the deadlines of a connection.
 type plain struct{ io.ReadWriteCloser }
 
-// streams are made inside of a synctest bubble: with deadlines and without.
+// streams are created inside a synctest bubble: with deadlines and without.
 var streams = map[string]func(net.Conn) io.ReadWriteCloser{
 	"deadlines":    func(c net.Conn) io.ReadWriteCloser { return c },
 	"no deadlines": func(c net.Conn) io.ReadWriteCloser { return plain{c} },
@@ -30,7 +30,8 @@ func burst(payloads ...string) jsonrpc.Burst {
 	return b
 }
 
-// TestFrameTimeout: a message has 30 s from its first byte to its last, and the silence between two has no end.
+// TestFrameTimeout checks that a message has 30 s from its first byte to its last, and that the
+// silence between two is unlimited.
 func TestFrameTimeout(t *testing.T) {
 	wires := map[string]struct {
 		framer     stream.Framer
@@ -80,7 +81,8 @@ func TestFrameTimeout(t *testing.T) {
 	}
 }
 
-// TestSkipTimeout: a line over the limit has no more time than others, however much of it arrives.
+// TestSkipTimeout checks that a line over the limit has the same timeout as others, however much of
+// it arrives.
 func TestSkipTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, conn := net.Pipe()
@@ -111,7 +113,7 @@ func TestSkipTimeout(t *testing.T) {
 	})
 }
 
-// TestNoFrameTimeout: stdin waits for whoever types.
+// TestNoFrameTimeout checks that stdin waits for a person who types.
 func TestNoFrameTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, conn := net.Pipe()
@@ -135,7 +137,7 @@ func TestWriteTimeout(t *testing.T) {
 				peer, conn := net.Pipe()
 				defer peer.Close()
 				w := stream.New(of(conn), stream.Line, nil)
-				// A peer that reads before time is up changes nothing for the writes after it.
+				// A peer that reads in time does not affect later writes.
 				go func() {
 					time.Sleep(9 * time.Second)
 					_, _ = peer.Read(make([]byte, 100))
@@ -162,7 +164,8 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestWriteTimeoutSocket is the same where most writes need no deadline, with what a kernel buffers before.
+// TestWriteTimeoutSocket is the same where most writes need no deadline, after what the kernel
+// buffers.
 func TestWriteTimeoutSocket(t *testing.T) {
 	c, _ := connect(t, "tcp", "127.0.0.1:0")
 	w := stream.New(c, stream.Line, &stream.Options{WriteTimeout: 50 * time.Millisecond})
@@ -180,7 +183,7 @@ func TestWriteTimeoutSocket(t *testing.T) {
 	t.Error("64 MiB were written to a peer that does not read")
 }
 
-// TestClosed: what this side closed itself is told apart from what the peer did.
+// TestClosed checks that the errors distinguish a Close of this side from an end by the peer.
 func TestClosed(t *testing.T) {
 	c, _ := connect(t, "tcp", "127.0.0.1:0")
 	r := stream.New(c, stream.Line, nil)
@@ -195,7 +198,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestFarewell: the answer to a final fault is not lost because the peer is still sending.
+// TestFarewell checks that the response to a final fault is not lost if the peer is still sending.
 func TestFarewell(t *testing.T) {
 	client, server := connect(t, "tcp", "127.0.0.1:0")
 	r := stream.New(server, stream.Header, nil)

@@ -3,6 +3,7 @@ package streamable_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,11 +11,11 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
-// TestClientOnTheWire holds what goes out, byte for byte, and the headers with it.
+// TestClientOnTheWire compares what is sent, byte for byte, including the headers.
 func TestClientOnTheWire(t *testing.T) {
 	w := &wire{serve: answering}
 	c := client(w, streamable.ClientOptions{Header: http.Header{"X-All": {"1"}}, Token: "secret",
@@ -56,20 +57,26 @@ func TestClientOnTheWire(t *testing.T) {
 	}
 }
 
-// TestClientAnswers holds what each answer of a server comes to.
+// TestClientAnswers checks the result of each kind of response.
 func TestClientAnswers(t *testing.T) {
 	is := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
 	status := func(code int) func(error) bool {
 		return func(err error) bool {
-			s, ok := errors.AsType[*sse.StatusError](err)
+			s, ok := errors.AsType[*httprpc.StatusError](err)
 			_, lost := errors.AsType[*streamable.SessionError](err)
 			return ok && s.Status == code && !lost
 		}
 	}
 	code := func(code int64) func(error) bool {
 		return func(err error) bool {
-			e, ok := err.(*jsonrpc.Error) // itself, not wrapped: it is the server's answer
+			e, ok := err.(*jsonrpc.Error) // itself, not wrapped: it is the server's response
 			return ok && e.Code == code
+		}
+	}
+	inStatus := func(code int, inner int64) func(error) bool {
+		return func(err error) bool {
+			s, ok := errors.AsType[*httprpc.StatusError](err)
+			return ok && status(code)(err) && s.Err != nil && s.Err.Code == inner
 		}
 	}
 	lost := func(err error) bool {
@@ -85,7 +92,7 @@ func TestClientAnswers(t *testing.T) {
 		kind   string
 		body   string
 		method string
-		want   func(error) bool // nil: the result "yes"
+		want   func(error) bool // if nil, the result is "yes"
 	}{
 		{"plain", 200, "application/json", result("2", `"yes"`), "a", nil},
 		{"plain, with a charset", 200, "application/json; charset=utf-8", result("2", `"yes"`), "a", nil},
@@ -99,14 +106,14 @@ func TestClientAnswers(t *testing.T) {
 		{"an unknown method", 404, "application/json", refusal("2", "-32601"), "a", code(-32601)},
 		{"an unknown method outside of a session", 404, "application/json", refusal("2", "-32601"), "alone", code(-32601)},
 		{"an error for nobody", 200, "application/json", refusal("null", "-32700"), "a", code(-32700)},
-		{"an error for nobody, with a status", 400, "application/json", refusal("null", "-32000"), "a", status(400)},
+		{"an error for nobody, with a status", 400, "application/json", refusal("null", "-32000"), "a", inStatus(400, -32000)},
 		{"an error without id, with a status", 400, "application/json", `{"jsonrpc":"2.0","error":{"code":-32022,"message":"no"}}`, "alone", status(400)},
 		{"a lost session", 404, "application/json", refusal("null", "-32001"), "a", lost},
 		{"a lost session, in words", 404, "text/plain", "what session?", "a", lost},
 		{"a lost session, with our id", 404, "application/json", refusal("2", "-32000"), "a", lost},
 		{"not found, but no session was named", 404, "text/plain", "nothing here", "alone", status(404)},
-		{"unauthorized", 401, "application/json", refusal("2", "-32001"), "a", is(sse.ErrUnauthorized)},
-		{"forbidden", 403, "text/html", "<p>no", "a", is(sse.ErrForbidden)},
+		{"unauthorized", 401, "application/json", refusal("2", "-32001"), "a", is(httprpc.ErrUnauthorized)},
+		{"forbidden", 403, "text/html", "<p>no", "a", is(httprpc.ErrForbidden)},
 		{"a page", 200, "text/html", "<p>hello", "a", is(jsonrpc.ErrBadResponse)},
 		{"nothing", 200, "application/json", "", "a", is(jsonrpc.ErrBadResponse)},
 		{"accepted", 202, "", "", "a", is(jsonrpc.ErrBadResponse)},
@@ -149,7 +156,7 @@ func TestClientAnswers(t *testing.T) {
 	}
 }
 
-// TestClientSessionID holds that only visible ASCII comes back as an id.
+// TestClientSessionID checks that only a visible ASCII ID is sent back.
 func TestClientSessionID(t *testing.T) {
 	for _, id := range []string{"a b", "ä", "x\x7f", strings.Repeat("x", 1025)} {
 		w := &wire{serve: func(a *answer, _ *asked) {
@@ -164,7 +171,7 @@ func TestClientSessionID(t *testing.T) {
 	}
 }
 
-// silent is a server that takes its time: it never answers a call.
+// silent is a server that is slow: it never responds to a call.
 func silent(a *answer, r *asked) {
 	if strings.Contains(r.body, `"open"`) || r.method != http.MethodPost || !strings.Contains(r.body, `"id"`) || strings.Contains(r.body, "cancel") {
 		answering(a, r)
@@ -173,7 +180,7 @@ func silent(a *answer, r *asked) {
 	<-r.ctx.Done()
 }
 
-// TestClientTimes holds when calls end, to the second, and how the server hears of it.
+// TestClientTimes checks when calls end, to the second, and what is sent to the server.
 func TestClientTimes(t *testing.T) {
 	for _, tt := range []struct {
 		name, method string
@@ -256,7 +263,7 @@ func TestClientTimes(t *testing.T) {
 	}
 }
 
-// TestClientOpeningIsNotCancelled: nothing is said of an opening that is given up.
+// TestClientOpeningIsNotCancelled checks that no cancellation is sent for an Opening.
 func TestClientOpeningIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{serve: func(_ *answer, r *asked) { <-r.ctx.Done() }}
@@ -271,7 +278,42 @@ func TestClientOpeningIsNotCancelled(t *testing.T) {
 	})
 }
 
-// TestClientClose ends what runs, says goodbye, and does not wait for a server that does not answer that.
+// TestClientCancelsBeforeTheSessionEnds checks that a Close right after a cancelled call closes the
+// session after the notification, also with a slow server.
+func TestClientCancelsBeforeTheSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{serve: func(a *answer, r *asked) {
+			if strings.Contains(r.body, `"cancel"`) {
+				time.Sleep(time.Second)
+			}
+			silent(a, r)
+		}}
+		var reports []string
+		c := client(w, streamable.ClientOptions{Report: func(what string, err error) { reports = append(reports, fmt.Sprint(what, ": ", err)) }})
+		if _, err := call(t.Context(), c, "open"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := call(ctx, c, "a")
+			ended <- errors.Join(err, c.Close())
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		wantAsked(t, w, `POST {"jsonrpc":"2.0","method":"open","id":1}`, `POST {"jsonrpc":"2.0","method":"a","id":2}`,
+			`POST {"jsonrpc":"2.0","method":"cancel","params":{"id":2}}`, `DELETE`)
+		if len(reports) > 0 {
+			t.Error(reports)
+		}
+	})
+}
+
+// TestClientClose checks that Close ends running calls, deletes the session, and does not wait for
+// a server that does not respond to the DELETE.
 func TestClientClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{serve: func(a *answer, r *asked) {
@@ -305,7 +347,7 @@ func TestClientClose(t *testing.T) {
 	})
 }
 
-// TestClientAddress holds that a wrong address is the error of every call.
+// TestClientAddress checks that every call returns an error if the address is invalid.
 func TestClientAddress(t *testing.T) {
 	c := streamable.NewClient("ftp://u:secret@host", nil)
 	if _, err := call(t.Context(), c, "a"); err == nil || strings.Contains(err.Error(), "secret") {

@@ -4,39 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/bounded"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-var errClientNobody = errors.New("nobody is there for it")
+var errClientNoHandler = errors.New("no handler")
 
-// heard takes in one payload of the stream of the session.
+// heard processes one payload of the stream of the session.
 func (c *Client) heard(ctx context.Context, text []byte) {
 	fault := jsonrpc.Scan(text, func(m *jsonrpc.Message) {
 		switch {
 		case m.Bad != nil:
-			c.report("message of the server", m.Bad)
+			c.report(jsonrpc.ReportServerMessage, m.Bad)
 		case m.Request && m.ID.IsZero():
 			c.notification(ctx, nil, m)
 		case m.Request:
 			if err := c.answerBack(ctx, m); err != nil {
-				c.report("request of the server: "+m.Method, err)
+				c.report(jsonrpc.ReportServerRequest, fmt.Errorf("%s: %w", m.Method, err))
 			}
 		default:
-			// No answer belongs here, but some servers put it where they put all.
+			// A response does not belong here, but some servers send all responses on this stream.
 			if k := c.waiting(m.ID); k != nil && k.takes(m) {
 				k.cancel(errClientAnswered)
 				return
 			}
-			c.report("answer that nobody waits for", nil)
+			c.report(ReportUnknownResponse, fmt.Errorf("it has id %.64s", m.ID))
 		}
 	})
 	if fault != nil {
-		c.report("message of the server", fault)
+		c.report(jsonrpc.ReportServerMessage, fault)
 	}
 }
 
-// waiting finds the call with an id.
+// waiting returns the call with an ID.
 func (c *Client) waiting(id jsonrpc.ID) *clientCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +51,8 @@ func (c *Client) waiting(id jsonrpc.ID) *clientCall {
 	return nil
 }
 
-// notification hands a notification to the call that it is about, and all others to Back, on the goroutine that reads and so in order. k is
-// the call in whose answer it came, if it came in one.
+// notification passes a notification to the call that it belongs to, and all others to Back, on the
+// goroutine that reads and so in order. k is the call in whose response it arrived, or nil.
 func (c *Client) notification(ctx context.Context, k *clientCall, m *jsonrpc.Message) {
 	req := &jsonrpc.Request{Method: m.Method, Params: m.Params}
 	if k == nil && c.o.Related != nil {
@@ -59,47 +62,52 @@ func (c *Client) notification(ctx context.Context, k *clientCall, m *jsonrpc.Mes
 	}
 	if k != nil {
 		k.renew()
-		if k.hears(req) {
+		if k.passNotification(req) {
 			return
 		}
 	}
 	if c.o.Back == nil {
-		c.report("notification of the server: "+m.Method, errClientNobody)
+		c.report(jsonrpc.ReportServerNotification, fmt.Errorf("%s: %w", m.Method, errClientNoHandler))
 		return
 	}
 	payload, err := jsonrpc.AppendNotification(nil, jsonrpc.Version2, m.Method, m.Params)
 	if err != nil {
-		c.report("notification of the server: "+m.Method, err)
+		c.report(jsonrpc.ReportServerNotification, fmt.Errorf("%s: %w", m.Method, err))
 		return
 	}
-	_, _ = c.o.Back.Answer(ctx, nil, payload, &jsonrpc.Exchange{Sink: clientPoster{c}}) // it has no answer
+	// a notification has no response
+	_, _ = c.o.Back.Answer(ctx, nil, payload, &jsonrpc.Exchange{Sink: clientPoster{c}})
 }
 
-// answerBack answers a request of the server by a POST of its own, on a goroutine of its own, which Close waits for. It waits for a free
-// place until ctx ends.
+// answerBack handles a request of the server, and sends the response by a separate POST, on a
+// separate goroutine that Close waits for. It waits for a free place until ctx ends.
 func (c *Client) answerBack(ctx context.Context, m *jsonrpc.Message) error {
 	payload, err := jsonrpc.AppendRequest(nil, jsonrpc.Version2, m.ID, m.Method, m.Params)
 	if err != nil {
 		return fmt.Errorf("streamable: %w", err)
 	}
-	select {
-	case c.back <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	cost := bounded.RequestCost(payload)
+	if err := c.back.Take(ctx, cost); err != nil {
+		return err
 	}
-	// The request outlives the stream that it came on; what ctx carries besides, such as a trace, stays.
+	// The response outlives the stream that its request arrived on; the other values of ctx, such
+	// as a trace, remain.
 	ctx = context.WithoutCancel(ctx)
-	c.wg.Go(func() { // whoever reads is counted, so Close is still waiting
-		defer func() { <-c.back }()
+	c.wg.Go(func() { // the reading goroutine is counted, so Close is still waiting
+		defer func() {
+			c.backEnded.Store(int64(time.Since(c.made))) // before its place is free: see late
+			c.back.Give(cost)
+		}()
+		defer rescue.Catch(c.report, nil) // of an http.RoundTripper
 		if err := c.reply(ctx, payload); err != nil {
-			c.report("answer to a request of the server", err)
+			c.report(jsonrpc.ReportServerReply, err)
 		}
 	})
 	return nil
 }
 
 func (c *Client) reply(ctx context.Context, payload []byte) error {
-	k, err := c.begin(ctx, -1) // how long a handler may take is Back's to say
+	k, err := c.begin(ctx, -1) // Back itself bounds the time of a handler
 	if err != nil {
 		return err
 	}
@@ -115,7 +123,8 @@ func (c *Client) reply(ctx context.Context, payload []byte) error {
 	return clientPoster{c}.Send(k.ctx, out)
 }
 
-// A clientPoster sends what needs no answer: what handlers of ours notify the server that asked them, and what they answer.
+// A clientPoster sends messages that need no response: the notifications of Back's handlers to the
+// server that called them, and their responses.
 type clientPoster struct{ client *Client }
 
 func (p clientPoster) Send(ctx context.Context, payload []byte) error {
@@ -124,6 +133,6 @@ func (p clientPoster) Send(ctx context.Context, payload []byte) error {
 		return err
 	}
 	defer k.end()
-	k.bond = Within
+	k.use = Within
 	return k.notified(p.client.post(k, payload, p.client.streamHeader()))
 }

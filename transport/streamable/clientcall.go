@@ -16,34 +16,36 @@ import (
 	"sync"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/eventstream"
+	"github.com/da1ed7bb/parley/internal/x/origin"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// A clientCall is one message of ours under way.
+// A clientCall is one outgoing message under way.
 type clientCall struct {
 	client *Client
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	timer  *time.Timer // nil: the context has a deadline, or nothing bounds the call
+	timer  *time.Timer // nil if the context has a deadline, or the call has no bound
 	bound  time.Duration
-	bond   Bond
-	id     jsonrpc.ID // zero for a notification, and for an answer of ours
+	use    Bond
+	id     jsonrpc.ID // zero for a notification, and for a response of this side
 
 	session string // with which it was sent
 
-	mu       sync.Mutex // guards what is below: messages about a call come on two streams
+	mu       sync.Mutex // guards the fields below: messages about a call arrive on two streams
 	on       func(*jsonrpc.Request) error
 	result   any
 	done     bool
-	answered bool  // done, by the server's answer
-	err      error // what the call returns, when done
+	answered bool  // done, by the server's response
+	err      error // the error of the call, when done
 }
 
 // begin registers a call, so that Close ends it and waits for it.
 func (c *Client) begin(parent context.Context, bound time.Duration) (*clientCall, error) {
 	if c.badURL != nil {
-		return nil, c.badURL
+		return nil, jsonrpc.AsNotSent(c.badURL)
 	}
 	k := &clientCall{client: c, bound: bound}
 	k.ctx, k.cancel = context.WithCancelCause(parent)
@@ -52,7 +54,7 @@ func (c *Client) begin(parent context.Context, bound time.Duration) (*clientCall
 	if c.closed {
 		c.mu.Unlock()
 		k.cancel(nil)
-		return nil, jsonrpc.ErrClosed
+		return nil, jsonrpc.AsNotSent(jsonrpc.ErrClosed)
 	}
 	c.wg.Add(1)
 	c.calls[k] = struct{}{}
@@ -65,23 +67,33 @@ func (c *Client) begin(parent context.Context, bound time.Duration) (*clientCall
 	return k, nil
 }
 
-// late ends a call whose time is over, unless it waits for us.
+// late ends a call whose CallTime has expired. A call has its whole CallTime again while Back
+// handles a request of the server, and from the end of that: the server may have waited for the
+// response.
 func (k *clientCall) late() {
-	if k.ctx.Err() == nil && len(k.client.back) > 0 {
-		k.timer.Reset(k.bound)
-		return
+	if k.ctx.Err() == nil {
+		if k.client.back.Taken() > 0 {
+			k.timer.Reset(k.bound)
+			return
+		}
+		if ended := time.Duration(k.client.backEnded.Load()); ended > 0 {
+			if left := k.bound - (time.Since(k.client.made) - ended); left > 0 {
+				k.timer.Reset(left)
+				return
+			}
+		}
 	}
 	k.cancel(jsonrpc.ErrTimeout)
 }
 
-// renew gives the call its whole time again.
+// renew restarts the CallTime of the call.
 func (k *clientCall) renew() {
 	if k.timer != nil && k.ctx.Err() == nil {
 		k.timer.Reset(k.bound)
 	}
 }
 
-// hold makes the call's time stand still.
+// hold suspends the CallTime of the call.
 func (k *clientCall) hold() {
 	if k.timer != nil {
 		k.timer.Stop()
@@ -92,7 +104,7 @@ func (k *clientCall) end() {
 	k.hold()
 	k.cancel(nil)
 	k.mu.Lock()
-	k.done = true // what still comes is for nobody
+	k.done = true // later messages are dropped
 	k.mu.Unlock()
 	k.client.mu.Lock()
 	delete(k.client.calls, k)
@@ -100,7 +112,7 @@ func (k *clientCall) end() {
 	k.client.wg.Done()
 }
 
-// settle makes err the end of the call, if it has none yet.
+// settle ends the call with err, unless it has ended already.
 func (k *clientCall) settle(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -127,7 +139,8 @@ func (k *clientCall) outcome() error {
 	return k.err
 }
 
-// failed is what an error of the carrier means: when the call is over, that is what counts, and then how its context ended.
+// failed maps an error of the transport: if the call is over, its result is returned, otherwise the
+// cause of its context's end.
 func (k *clientCall) failed(err error) error {
 	if k.isDone() {
 		return k.outcome()
@@ -138,13 +151,13 @@ func (k *clientCall) failed(err error) error {
 	return fmt.Errorf("streamable: %w", err)
 }
 
-// request makes an HTTP request of any kind. session may be "".
+// request creates an HTTP request of any kind. session may be "".
 func (c *Client) request(ctx context.Context, method string, payload []byte, more http.Header, session string) *http.Request {
 	own := c.header
 	if payload != nil {
 		own = c.posted
 	}
-	header := make(http.Header, len(own)+len(more)+2) // whoever stands between us and the wire may add to it
+	header := make(http.Header, len(own)+len(more)+2) // middleware below may add to it
 	maps.Copy(header, own)
 	maps.Copy(header, more)
 	if session != "" {
@@ -159,7 +172,8 @@ func (c *Client) request(ctx context.Context, method string, payload []byte, mor
 	return req.WithContext(ctx)
 }
 
-// streamHeader is what all requests of a session have that are no messages of ours.
+// streamHeader returns the headers of all requests of a session that are not messages of the
+// caller.
 func (c *Client) streamHeader() http.Header {
 	if c.o.StreamHeader == nil {
 		return nil
@@ -167,12 +181,12 @@ func (c *Client) streamHeader() http.Header {
 	return c.o.StreamHeader()
 }
 
-// post makes the request of a message. The answer's body is the caller's to close.
+// post makes the request of a message. The caller closes the body of the response.
 func (c *Client) post(k *clientCall, payload []byte, more http.Header) (*http.Response, error) {
 	if c.o.Tap != nil {
 		c.o.Tap(true, payload)
 	}
-	if k.bond == Within {
+	if k.use == Within {
 		k.session = c.Session()
 	}
 	ctx := k.ctx
@@ -187,35 +201,40 @@ func (c *Client) post(k *clientCall, payload []byte, more http.Header) (*http.Re
 	switch {
 	case err == nil:
 		return answer, nil
+	case origin.Unreached(err):
+		return nil, jsonrpc.AsNotSent(k.failed(err))
 	case k.ctx.Err() == nil && clientIsOthers(err):
 		return nil, errClientLost
 	}
 	return nil, k.failed(err)
 }
 
-// errClientLost says that a request was answered without a body, and that nobody can say with which status.
-var errClientLost = fmt.Errorf("streamable: %w: it was empty, and is lost", jsonrpc.ErrBadResponse)
+// errClientLost means that a request got a response without a body, whose status is lost.
+var errClientLost = fmt.Errorf("streamable: %w: it was empty", jsonrpc.ErrBadResponse)
 
-// clientIsOthers reports whether err is the end of another call's context. net/http (Go 1.26) hands a connection on as soon as it has
-// read an answer without a body, and before it hands over the answer. If the call that gets the connection is then given up,
-// the one before it may see the connection end with the other's error. No other path leads here.
+// clientIsOthers reports whether err is the end of another call's context. net/http (Go 1.26)
+// reuses a connection as soon as it has read a response without a body, and before it returns the
+// response. If the call that reuses the connection is then cancelled, the call before it may fail
+// with the error of the other. No other path leads here.
 func clientIsOthers(err error) bool {
 	failed, ok := errors.AsType[*url.Error](err)
 	ends := []error{context.Canceled, context.DeadlineExceeded, jsonrpc.ErrTimeout, jsonrpc.ErrClosed, errClientAnswered}
-	return ok && slices.Contains(ends, failed.Err) // the values themselves: a timeout of the network Is a DeadlineExceeded
+	// compared by value: a network timeout Is a DeadlineExceeded
+	return ok && slices.Contains(ends, failed.Err)
 }
 
-// notified reads what a server says to a message that has no answer: nothing, or why it does not take it.
+// notified reads the HTTP response to a message that has no JSON-RPC response: an empty body, or
+// the reason why the message was refused.
 func (k *clientCall) notified(answer *http.Response, err error) error {
 	switch {
 	case err == errClientLost: //nolint:errorlint // post returns the value itself
-		return nil // an empty answer is what a notification gets
+		return nil // an empty response is the normal response to a notification
 	case answer == nil:
 		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 == 2 {
-		if !sse.IsStream(answer) { // whatever it says, nobody waits for it
+		if !eventstream.IsStream(answer) { // the content has no receiver
 			clientDrain(answer.Body)
 		}
 		return nil
@@ -223,18 +242,18 @@ func (k *clientCall) notified(answer *http.Response, err error) error {
 	return k.refused(answer, clientHead(answer))
 }
 
-// receive reads until the answer is there.
+// receive reads until the response has arrived.
 func (k *clientCall) receive(answer *http.Response, err error) error {
 	if answer == nil {
-		return err // nil: the answer came on the stream of the session
+		return err // nil: the response arrived on the stream of the session
 	}
-	if answer.StatusCode/100 == 2 && k.bond == Opening {
+	if answer.StatusCode/100 == 2 && k.use == Opening {
 		if err := k.client.opened(answer); err != nil {
 			answer.Body.Close()
 			return err
 		}
 	}
-	if sse.IsStream(answer) {
+	if eventstream.IsStream(answer) {
 		return k.readStreams(answer)
 	}
 	defer answer.Body.Close()
@@ -255,27 +274,28 @@ func (k *clientCall) receive(answer *http.Response, err error) error {
 	case len(text) == 0:
 		return fmt.Errorf("%w: HTTP %d with an empty body", jsonrpc.ErrBadResponse, answer.StatusCode)
 	case !clientIsJSON(answer):
-		return fmt.Errorf("%w: it is %.64q and begins with %.64q", jsonrpc.ErrBadResponse, answer.Header.Get("Content-Type"), text)
+		return fmt.Errorf("%w: it is %.64q and starts with %.64q", jsonrpc.ErrBadResponse, answer.Header.Get("Content-Type"), text)
 	}
 	k.payload(text, false)
 	if !k.isDone() {
-		return fmt.Errorf("%w: there is none in it", jsonrpc.ErrBadResponse)
+		return fmt.Errorf("%w: the HTTP response ended without a response to the call", jsonrpc.ErrBadResponse)
 	}
 	return k.outcome()
 }
 
-// refused is what an answer with a status of failure means: the server's answer to our call if it bears its id, otherwise what
-// stands before the server.
+// refused returns the error for a response with a failure status: the server's response to the call
+// if it has its ID, otherwise the error of the HTTP layer.
 func (k *clientCall) refused(answer *http.Response, body []byte) error {
 	said := k.errorIn(answer, body)
-	status := &sse.StatusError{Status: answer.StatusCode, Header: answer.Header, Body: body[:min(len(body), 1<<10)]}
+	status := &httprpc.StatusError{Status: answer.StatusCode, Header: answer.Header, Body: body[:min(len(body), 1<<10)]}
 	ours := said != nil && !said.id.IsNull() && !k.id.IsZero()
 	if said != nil {
 		status.Err = said.err
 	}
 	switch {
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
-		return status // our credentials are not the business of whoever made us call, so the JSON-RPC error stays inside
+		// the client's credentials do not concern its caller, so the JSON-RPC error is not exposed
+		return status
 	case answer.StatusCode == http.StatusNotFound && k.session != "" && !(ours && said.err.Code == jsonrpc.CodeMethodNotFound):
 		return &SessionError{Session: k.session, Status: status}
 	case ours:
@@ -289,13 +309,14 @@ type clientError struct {
 	err *jsonrpc.Error
 }
 
-// errorIn finds the JSON-RPC error in a body: one about this call, or about a message that the server could not read.
+// errorIn finds the JSON-RPC error in a body: about this call, or about a message that the server
+// could not parse.
 func (k *clientCall) errorIn(answer *http.Response, body []byte) *clientError {
 	if !clientIsJSON(answer) {
 		return nil
 	}
 	var found *clientError
-	_ = jsonrpc.Scan(body, func(m *jsonrpc.Message) { // what is no JSON-RPC has none
+	_ = jsonrpc.Scan(body, func(m *jsonrpc.Message) { // other content has no error
 		if m.Request || m.Bad != nil || m.Error == nil || !m.ID.IsZero() && !m.ID.IsNull() && !m.ID.Names(k.id) {
 			return
 		}
@@ -309,11 +330,11 @@ func (k *clientCall) errorIn(answer *http.Response, body []byte) *clientError {
 	return found
 }
 
-// payload takes in one JSON text of the answer to k.
+// payload processes one JSON text of the response to k.
 func (k *clientCall) payload(text []byte, streamed bool) {
 	fault := jsonrpc.Scan(text, func(m *jsonrpc.Message) { k.message(m, streamed) })
 	if fault != nil {
-		k.settle(fmt.Errorf("%w: %s; it begins with %.64q", jsonrpc.ErrBadResponse, fault.Message, text))
+		k.settle(fmt.Errorf("%w: %s; it starts with %.64q", jsonrpc.ErrBadResponse, fault.Message, text))
 	}
 }
 
@@ -324,19 +345,24 @@ func (k *clientCall) message(m *jsonrpc.Message, streamed bool) {
 		k.settle(fmt.Errorf("%w: %s", jsonrpc.ErrBadResponse, m.Bad.Message))
 	case m.Request && m.ID.IsZero():
 		c.notification(k.ctx, k, m)
+	case m.Request && k.use == Unbound:
+		// Without a session there is no POST for a response (MCP 2026-07-28, Transports, Sending
+		// Messages).
+		c.report(jsonrpc.ReportServerRequest, fmt.Errorf("%s: %w", m.Method, errClientNoHandler))
 	case m.Request:
 		if err := c.answerBack(k.ctx, m); err != nil {
 			k.settle(k.failed(err))
 		}
 	case k.takes(m):
 	case streamed:
-		c.report("answer that nobody waits for", fmt.Errorf("it has id %.64s, not %s", m.ID, k.id))
+		c.report(ReportUnknownResponse, fmt.Errorf("it has id %.64s, not %s", m.ID, k.id))
 	default:
 		k.settle(fmt.Errorf("%w: it has id %.64s, not %s", jsonrpc.ErrBadResponse, m.ID, k.id))
 	}
 }
 
-// takes settles the call with its response. An error without an id is about a request that was not even readable to the server.
+// takes settles the call with its response. An error without an ID is about a request that the
+// server could not even parse.
 func (k *clientCall) takes(m *jsonrpc.Message) bool {
 	if !m.ID.Names(k.id) && (m.Error == nil || !m.ID.IsNull()) {
 		return false
@@ -350,8 +376,9 @@ func (k *clientCall) takes(m *jsonrpc.Message) bool {
 	return true
 }
 
-// hears hands a notification to the call. ok is false when the call takes none.
-func (k *clientCall) hears(req *jsonrpc.Request) (ok bool) {
+// passNotification passes a notification to the call. ok is false if the call does not accept
+// notifications.
+func (k *clientCall) passNotification(req *jsonrpc.Request) (ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.done || k.on == nil {
@@ -366,14 +393,15 @@ func (k *clientCall) hears(req *jsonrpc.Request) (ok bool) {
 
 // clientHead reads the beginning of a body.
 func clientHead(answer *http.Response) []byte {
-	head, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // the status says enough
+	// without the body, the status is sufficient
+	head, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
 	return head
 }
 
-// clientDrain reads the little that may be left of a body, so that its connection can be used again.
+// clientDrain reads a short rest of a body, so that its connection can be used again.
 func clientDrain(body io.Reader) { _, _ = io.CopyN(io.Discard, body, 64<<10) }
 
-// clientReadAll reads all of r. Memory is taken as bytes arrive.
+// clientReadAll reads all of r. Memory grows as bytes arrive.
 func clientReadAll(r io.Reader, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(text)) > limit {
@@ -382,11 +410,11 @@ func clientReadAll(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// clientIsJSON takes any type that ends in json. A coded body is none.
+// clientIsJSON accepts any type that ends in json. A body with a Content-Encoding is not JSON.
 func clientIsJSON(answer *http.Response) bool {
 	if coding := answer.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return false
 	}
-	kind := sse.MediaType(answer)
+	kind := eventstream.MediaType(answer)
 	return strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json")
 }

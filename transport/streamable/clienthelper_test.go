@@ -16,14 +16,14 @@ import (
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
-// An asked is a request as the server sees it.
+// An asked is a request as the server receives it.
 type asked struct {
 	method, body string
 	header       http.Header
-	ctx          context.Context // ends when the client goes away
+	ctx          context.Context // ends when the client disconnects
 }
 
-// pause lets time pass, unless the client goes away.
+// pause waits for d, unless the client disconnects.
 func (r *asked) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -31,7 +31,8 @@ func (r *asked) pause(d time.Duration) {
 	}
 }
 
-// A wire is a server without a network, so that its time can be fake: serve says all that it does. It keeps what it was asked.
+// A wire is a server without a network, so that its time can be fake: serve implements its
+// responses. It records the requests.
 type wire struct {
 	serve func(w *answer, r *asked)
 
@@ -39,7 +40,7 @@ type wire struct {
 	all []*asked
 }
 
-// An answer is what a wire sends back: it begins with the first write.
+// An answer is the response of a wire: it begins with the first write.
 type answer struct {
 	status int
 	header http.Header
@@ -57,7 +58,7 @@ func (a *answer) send(text string) {
 	_, _ = io.WriteString(a.pipe, text) // the client may be gone
 }
 
-// plain answers with JSON.
+// plain responds with JSON.
 func (a *answer) plain(status int, text string) {
 	a.status = status
 	a.header.Set("Content-Type", "application/json")
@@ -112,7 +113,7 @@ func (b *wireBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-// asked returns what was asked so far, as METHOD BODY.
+// asked returns the requests so far, as METHOD BODY.
 func (w *wire) asked() (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +136,8 @@ func wantAsked(t *testing.T, w *wire, want ...string) {
 	}
 }
 
-// client makes a Client of w, in which all is in a session but "open", which begins it, and "alone".
+// client returns a Client of w, in which every method is Within the session except "open", which
+// begins it, and "alone".
 func client(w *wire, o streamable.ClientOptions) *streamable.Client {
 	o.HTTP = &http.Client{Transport: w}
 	o.SessionHeader = "Session-Id"
@@ -152,12 +154,13 @@ func client(w *wire, o streamable.ClientOptions) *streamable.Client {
 	return streamable.NewClient("http://server.example/rpc", &o)
 }
 
-// call asks for a text.
+// call calls a method whose result is a string.
 func call(ctx context.Context, c *streamable.Client, method string) (string, error) {
 	return jsonrpc.Call[string](ctx, c, method, nil)
 }
 
-// answering is a server that answers each request plainly with its own method, and begins session S1.
+// answering is a server that responds to each request plainly with its own method, and begins
+// session S1.
 func answering(a *answer, r *asked) {
 	var method string
 	var id jsonrpc.ID
@@ -181,7 +184,7 @@ func result(id, value string) string {
 
 func event(data string) string { return "data: " + data + "\n\n" }
 
-// A backer answers what the server asks and keeps what it says.
+// A backer responds to requests of the server and records its notifications.
 type backer struct {
 	mu   sync.Mutex
 	said []string

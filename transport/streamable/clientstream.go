@@ -10,34 +10,37 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/internal/x/pause"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// errClientAnswered ends the request of a call whose answer came on another stream.
+// errClientAnswered ends the request of a call whose response arrived on another stream.
 var errClientAnswered = errors.New("answered on another stream")
 
-// How a broken stream is asked for again (reliability: reconnect backoff).
+// Timing of the resumption of a broken stream (reliability: reconnect backoff).
 const (
-	clientBackoff    = 250 * time.Millisecond // twice as long each time, and 20 % more or less
+	clientBackoff    = 250 * time.Millisecond // doubled each time, and 20 % more or less
 	clientMaxBackoff = 30 * time.Second
-	clientTries      = 8 // without a message in between, for a call that nothing else bounds
+	clientTries      = 8 // without a message in between, for a call that has no other bound
 )
 
-// A clientPlace is where a stream stands: what a GET needs to go on behind it.
+// A clientPlace is the position in a stream: what a GET needs to resume it.
 type clientPlace struct {
-	last  string        // the last event id
-	retry time.Duration // what the server said; negative: nothing
+	last  string        // the last event ID
+	retry time.Duration // the retry time of the server; negative if it has sent no value
 	fails int           // in a row
 }
 
-// read takes events from one stream until it ends, each as take says. It returns why it ended; nil when take has enough.
-func (p *clientPlace) read(events *sse.Reader, take func(sse.Event) (enough bool)) error {
+// read passes events from one stream to take until the stream ends or take reports that it has
+// enough. It returns why the stream ended, or nil if take has enough.
+func (p *clientPlace) read(events *eventstream.Reader, take func(eventstream.Event) (enough bool)) error {
 	for {
 		e, err := events.Next()
 		if id := events.LastID(); id != "" && id != p.last {
-			p.last, p.fails = id, 0 // no message, maybe, and still farther than before
+			p.last, p.fails = id, 0 // maybe not a message, but still progress
 		}
 		if wait, ok := events.Retry(); ok {
 			p.retry = wait
@@ -52,7 +55,7 @@ func (p *clientPlace) read(events *sse.Reader, take func(sse.Event) (enough bool
 	}
 }
 
-// wait lets as much time pass as the server wants to be left alone.
+// wait waits for the time that the server requested before a reconnect.
 func (p *clientPlace) wait(ctx context.Context) error {
 	d := p.retry
 	if d < 0 || p.fails > 0 {
@@ -63,7 +66,8 @@ func (p *clientPlace) wait(ctx context.Context) error {
 	return pause.For(ctx, d)
 }
 
-// readStreams takes in events until the answer is there, from the stream that answers the POST, and when that breaks off from those that go on with it.
+// readStreams reads events until the response has arrived, from the stream of the POST's response,
+// and if that breaks off, from the streams that resume it.
 func (k *clientCall) readStreams(answer *http.Response) error {
 	place := clientPlace{retry: -1}
 	for {
@@ -74,7 +78,7 @@ func (k *clientCall) readStreams(answer *http.Response) error {
 		switch {
 		case k.ctx.Err() != nil, errors.Is(err, jsonrpc.ErrTooLarge):
 			return k.failed(err)
-		case k.bond == Unbound || place.last == "":
+		case k.use == Unbound || place.last == "":
 			if errors.Is(err, io.EOF) {
 				err = fmt.Errorf("%w: the stream ended before it", jsonrpc.ErrBadResponse)
 			}
@@ -88,17 +92,17 @@ func (k *clientCall) readStreams(answer *http.Response) error {
 
 func (k *clientCall) readStream(body io.ReadCloser, place *clientPlace) error {
 	defer body.Close()
-	events := sse.NewReader(body, k.client.limit)
+	events := eventstream.NewReader(body, k.client.limit)
 	events.OnSilence(clientMissed, func() {
-		if k.bond == Unbound {
-			k.cancel(fmt.Errorf("the server has fallen silent: %w", jsonrpc.ErrTimeout))
+		if k.use == Unbound {
+			k.cancel(fmt.Errorf("the server sends no data: %w", jsonrpc.ErrTimeout))
 		}
-		body.Close() // the reading ends, and the stream may be asked for again
+		body.Close() // the reading ends, and the stream may be resumed
 	})
-	err := place.read(events, func(e sse.Event) bool {
+	err := place.read(events, func(e eventstream.Event) bool {
 		k.renew()
 		if e.Type != "message" || len(e.Data) == 0 {
-			return false // not ours, but a sign of life
+			return false // not a message, but a sign of life
 		}
 		if k.client.o.Tap != nil {
 			k.client.o.Tap(false, e.Data)
@@ -107,7 +111,8 @@ func (k *clientCall) readStream(body io.ReadCloser, place *clientPlace) error {
 		return k.isDone()
 	})
 	if err == nil && k.ctx.Err() == nil {
-		// The end is usually right behind, and then the connection can be used again: it is waited for here, but not for long.
+		// The end usually follows at once, and then the connection can be used again: this waits
+		// for it, but not for long.
 		late := time.AfterFunc(clientLinger, func() { body.Close() })
 		clientDrain(body)
 		late.Stop()
@@ -115,18 +120,18 @@ func (k *clientCall) readStream(body io.ReadCloser, place *clientPlace) error {
 	return err
 }
 
-// resume asks for the rest of a stream, until it gets one or there is none.
+// resume requests the rest of a stream, until it succeeds or the stream is lost.
 func (k *clientCall) resume(place *clientPlace) (*http.Response, error) {
 	c := k.client
 	for {
 		if place.fails >= clientTries {
-			return nil, fmt.Errorf("%w: the stream broke off and does not go on", jsonrpc.ErrBadResponse)
+			return nil, fmt.Errorf("%w: the stream was interrupted and cannot be resumed", jsonrpc.ErrBadResponse)
 		}
 		if err := place.wait(k.ctx); err != nil {
 			return nil, err
 		}
 		session := k.session
-		if k.bond == Opening {
+		if k.use == Opening {
 			session = c.Session()
 		}
 		answer, err := c.get(k.ctx, session, place.last)
@@ -134,15 +139,15 @@ func (k *clientCall) resume(place *clientPlace) (*http.Response, error) {
 		case err == nil:
 			return answer, nil
 		case k.ctx.Err() != nil, clientFinal(err):
-			return nil, fmt.Errorf("the stream broke off: %w", err)
+			return nil, fmt.Errorf("the stream was interrupted: %w", err)
 		}
-		c.report("broken stream", err)
+		c.report(ReportBrokenStream, err)
 	}
 }
 
-// clientFinal reports whether an answer to a GET will not change when it is made again.
+// clientFinal reports whether a repeated GET would get the same response.
 func clientFinal(err error) bool {
-	status, ok := errors.AsType[*sse.StatusError](err)
+	status, ok := errors.AsType[*httprpc.StatusError](err)
 	if !ok {
 		return errors.Is(err, jsonrpc.ErrBadResponse)
 	}
@@ -153,11 +158,11 @@ func clientFinal(err error) bool {
 	return status.Status < 500
 }
 
-// get opens a stream. The answer is one, and its body the caller's to close.
+// get opens a stream. On success the response is an event stream, and the caller closes its body.
 func (c *Client) get(ctx context.Context, session, last string) (*http.Response, error) {
 	header := http.Header{}
 	maps.Copy(header, c.streamHeader())
-	header["Accept"] = []string{sse.ContentType}
+	header["Accept"] = []string{eventstream.ContentType}
 	header["Cache-Control"] = []string{"no-store"}
 	if last != "" {
 		header["Last-Event-Id"] = []string{last}
@@ -167,21 +172,22 @@ func (c *Client) get(ctx context.Context, session, last string) (*http.Response,
 		return nil, err
 	}
 	switch {
-	case sse.IsStream(answer):
+	case eventstream.IsStream(answer):
 		return answer, nil
 	case answer.StatusCode/100 == 2:
-		err = fmt.Errorf("%w: HTTP %d and %.64q, no event stream", jsonrpc.ErrBadResponse, answer.StatusCode, answer.Header.Get("Content-Type"))
+		err = fmt.Errorf("%w: HTTP %d and %.64q, not an event stream", jsonrpc.ErrBadResponse, answer.StatusCode, answer.Header.Get("Content-Type"))
 	default:
-		err = sse.NewStatusError(answer)
+		err = httprpc.NewStatusError(answer)
 	}
 	clientDrain(answer.Body)
 	answer.Body.Close()
 	return nil, err
 }
 
-// Listen opens the stream on which the server speaks of its own accord, in place of the one before, and keeps it open, until
-// the Client is closed, the session is over, or the server says that it has none. It returns when the server has answered the
-// first time, or ctx has ended, which ends nothing else; not every server answers before it has something to say.
+// Listen opens the stream on which the server sends messages that it initiates, in place of the one
+// before, and reopens it until the Client is closed, the session is over, or the server responds
+// that it has no such stream. Listen returns after the first response of the server, or when ctx
+// has ended, which ends nothing else; not every server responds before it has a message to send.
 func (c *Client) Listen(ctx context.Context) {
 	if c.badURL != nil {
 		return
@@ -194,12 +200,14 @@ func (c *Client) Listen(ctx context.Context) {
 	if c.unhear != nil {
 		c.unhear(jsonrpc.ErrClosed)
 	}
-	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the stream outlives the opening
+	// the stream outlives the opening
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.unhear = cancel
 	session := c.session
 	asked := make(chan struct{})
 	c.wg.Go(func() {
 		defer cancel(nil)
+		defer rescue.Catch(c.report, nil) // of Options.Lost and of Back
 		c.listen(own, session, asked)
 	})
 	c.mu.Unlock()
@@ -209,7 +217,7 @@ func (c *Client) Listen(ctx context.Context) {
 	}
 }
 
-// listen reads the stream of the session, and closes asked when there is a first answer.
+// listen reads the stream of the session, and closes asked after the first response.
 func (c *Client) listen(ctx context.Context, session string, asked chan struct{}) {
 	first := func() {
 		if asked != nil {
@@ -220,12 +228,12 @@ func (c *Client) listen(ctx context.Context, session string, asked chan struct{}
 	defer first()
 	place := clientPlace{retry: -1}
 	for {
-		answer, err := c.get(ctx, session, place.last) //nolint:bodyclose // hear does it
+		answer, err := c.get(ctx, session, place.last) //nolint:bodyclose // readEvents does it
 		first()
 		if err == nil {
-			err = c.hear(ctx, answer.Body, &place)
+			err = c.readEvents(ctx, answer.Body, &place)
 		}
-		status, _ := errors.AsType[*sse.StatusError](err)
+		status, _ := errors.AsType[*httprpc.StatusError](err)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -235,12 +243,12 @@ func (c *Client) listen(ctx context.Context, session string, asked chan struct{}
 			}
 			return
 		case status != nil && status.Status == http.StatusMethodNotAllowed:
-			return // it has none
+			return // the server has no such stream
 		case clientFinal(err):
-			c.report("stream of the session", err)
+			c.report(ReportSessionStream, err)
 			return
 		case !errors.Is(err, io.EOF):
-			c.report("stream of the session", err)
+			c.report(ReportSessionStream, err)
 		}
 		if place.wait(ctx) != nil {
 			return
@@ -248,13 +256,13 @@ func (c *Client) listen(ctx context.Context, session string, asked chan struct{}
 	}
 }
 
-// hear takes in one stream of the session.
-func (c *Client) hear(ctx context.Context, body io.ReadCloser, place *clientPlace) error {
+// readEvents reads one stream of the session.
+func (c *Client) readEvents(ctx context.Context, body io.ReadCloser, place *clientPlace) error {
 	defer body.Close()
-	events := sse.NewReader(body, c.limit)
+	events := eventstream.NewReader(body, c.limit)
 	events.OnSilence(clientMissed, func() { body.Close() })
 	for {
-		err := place.read(events, func(e sse.Event) bool {
+		err := place.read(events, func(e eventstream.Event) bool {
 			if e.Type == "message" && len(e.Data) > 0 {
 				if c.o.Tap != nil {
 					c.o.Tap(false, e.Data)
@@ -266,6 +274,6 @@ func (c *Client) hear(ctx context.Context, body io.ReadCloser, place *clientPlac
 		if !errors.Is(err, jsonrpc.ErrTooLarge) {
 			return err
 		}
-		c.report("message of the server", err) // behind it, reading goes on
+		c.report(jsonrpc.ReportServerMessage, err) // after it, reading continues
 	}
 }

@@ -8,16 +8,18 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
-// resuming makes a server whose answer to "a" is one stream after the other: each string is a whole stream, "status N" an answer without one.
+// resuming returns a server whose response to "a" is one stream after the other: each string is a
+// whole stream, "status N" is a response without a stream.
 func resuming(streams ...string) func(*answer, *asked) {
 	next := 0
 	return func(a *answer, r *asked) {
@@ -38,7 +40,7 @@ func resuming(streams ...string) func(*answer, *asked) {
 	}
 }
 
-// TestClientResumes holds that a stream that broke off is asked for again, when, and with what.
+// TestClientResumes checks when and how a broken stream is resumed.
 func TestClientResumes(t *testing.T) {
 	yes := event(result("2", `"yes"`))
 	ms := time.Millisecond
@@ -46,14 +48,15 @@ func TestClientResumes(t *testing.T) {
 		name    string
 		streams []string
 		last    []string        // Last-Event-ID of each GET
-		from    []time.Duration // when each GET came, at the earliest, after the POST
-		to      []time.Duration // and at the latest
+		from    []time.Duration // the earliest time of each GET, after the POST
+		to      []time.Duration // the latest
 		want    func(error) bool
 	}{
 		{"after the time that the server named", []string{"id: 1\nretry: 500\ndata:\n\n", yes}, []string{"1"}, []time.Duration{500 * ms}, []time.Duration{500 * ms}, nil},
 		{"a longer time", []string{"id: 1\nretry: 20000\ndata:\n\n", yes}, []string{"1"}, []time.Duration{20 * time.Second}, []time.Duration{20 * time.Second}, nil},
 		{"after a moment, if it named none", []string{"id: 1\n" + event("{}") + "id: 2\ndata:\n\n", yes}, nil, nil, nil,
-			func(err error) bool { return errors.Is(err, jsonrpc.ErrBadResponse) }}, // {} is no message
+			// {} is not a message
+			func(err error) bool { return errors.Is(err, jsonrpc.ErrBadResponse) }},
 		{"behind the last event", []string{"id: a-1\ndata:\n\nid: a-2\n" + event(`{"jsonrpc":"2.0","method":"note"}`), yes}, []string{"a-2"}, []time.Duration{200 * ms}, []time.Duration{300 * ms}, nil},
 		{"an event that was cut off does not count", []string{"id: 1\ndata:\n\nid: 2\ndata: {", yes}, []string{"1"}, []time.Duration{200 * ms}, []time.Duration{300 * ms}, nil},
 		{"again and again", []string{"id: 1\nretry: 10\ndata:\n\n", "id: 2\ndata:\n\n", "id: 3\nretry: 20\ndata:\n\n", yes}, []string{"1", "2", "3"},
@@ -62,11 +65,12 @@ func TestClientResumes(t *testing.T) {
 			[]time.Duration{0, 400 * ms, 1200 * ms}, []time.Duration{0, 600 * ms, 1800 * ms}, nil},
 		{"without an id there is no way back", []string{"retry: 10\ndata:\n\n"}, nil, nil, nil, func(err error) bool { return errors.Is(err, jsonrpc.ErrBadResponse) }},
 		{"the server cannot", []string{"id: 1\nretry: 1\ndata:\n\n", "status 405"}, []string{"1"}, []time.Duration{ms}, []time.Duration{ms}, func(err error) bool {
-			s, ok := errors.AsType[*sse.StatusError](err)
+			s, ok := errors.AsType[*httprpc.StatusError](err)
 			return ok && s.Status == 405
 		}},
 		{"the session is over", []string{"id: 1\nretry: 1\ndata:\n\n", "status 404"}, []string{"1"}, []time.Duration{ms}, []time.Duration{ms}, func(err error) bool {
-			_, again := errors.AsType[*streamable.SessionError](err) // which would be: send it again
+			// which would mean: send it again
+			_, again := errors.AsType[*streamable.SessionError](err)
 			return !again
 		}},
 	} {
@@ -119,7 +123,8 @@ func TestClientResumes(t *testing.T) {
 	}
 }
 
-// TestClientResumesNotForEver: a call that nothing bounds ends when the stream does not go on.
+// TestClientResumesNotForEver checks that a call without a bound ends if the stream does not
+// continue.
 func TestClientResumesNotForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{serve: func(a *answer, r *asked) {
@@ -143,7 +148,8 @@ func TestClientResumesNotForEver(t *testing.T) {
 	})
 }
 
-// TestClientUnboundDoesNotResume: what stands alone is lost with its stream, whatever ids its events have.
+// TestClientUnboundDoesNotResume checks that an Unbound call fails with its stream, regardless of
+// the IDs of events.
 func TestClientUnboundDoesNotResume(t *testing.T) {
 	w := &wire{serve: func(a *answer, _ *asked) { a.stream("id: 1\nretry: 1\ndata:\n\n") }}
 	c := client(w, streamable.ClientOptions{})
@@ -154,7 +160,48 @@ func TestClientUnboundDoesNotResume(t *testing.T) {
 	wantAsked(t, w, `POST {"jsonrpc":"2.0","method":"alone","id":1}`)
 }
 
-// TestClientHears plays a session in which the server speaks too, on both kinds of streams.
+// TestClientUnboundIsNotAsked checks that a request of the server on the stream of an Unbound call
+// is reported and not answered, since there is no session to answer in, that notifications are
+// passed on, and that the call continues (MCP 2026-07-28, Transports, Sending Messages).
+func TestClientUnboundIsNotAsked(t *testing.T) {
+	w := &wire{serve: func(a *answer, _ *asked) {
+		a.stream(event(`{"jsonrpc":"2.0","id":"q1","method":"question","params":{"text":"the password?"}}`) +
+			event(`{"jsonrpc":"2.0","method":"news"}`) + event(`{"jsonrpc":"2.0","id":1,"method":"question"}`) + event(`{"jsonrpc":"2.0","result":"yes","id":1}`))
+	}}
+	var mu sync.Mutex // guards the lists below
+	var handled, reported []string
+	c := client(w, streamable.ClientOptions{
+		Back: &jsonrpc.Answerer{Handler: jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			handled = append(handled, req.Method)
+			return "my answer", nil
+		})},
+		Report: func(what string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			reported = append(reported, what)
+			if err == nil {
+				t.Errorf("%s has no error", what)
+			}
+		},
+	})
+	if got, err := call(t.Context(), c, "alone"); got != "yes" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(handled, []string{"news"}) || !slices.Equal(reported, []string{jsonrpc.ReportServerRequest, jsonrpc.ReportServerRequest}) {
+		t.Errorf("handled %q, reported %q", handled, reported)
+	}
+	wantAsked(t, w, `POST {"jsonrpc":"2.0","method":"alone","id":1}`)
+}
+
+// TestClientHears simulates a session in which the server also sends messages, on both kinds of
+// streams.
 func TestClientHears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		push := make(chan string)
@@ -171,7 +218,7 @@ func TestClientHears(t *testing.T) {
 						return
 					}
 				}
-			case strings.Contains(r.body, `"a"`): // asks back before it answers, and tells of its progress on both streams
+			case strings.Contains(r.body, `"a"`): // calls back before it responds, and reports its progress on both streams
 				a.stream(event(`{"jsonrpc":"2.0","method":"progress","params":{"of":2,"n":1}}`) + event(`{"jsonrpc":"2.0","id":"q1","method":"question"}`))
 				if got := <-answers; got != `{"jsonrpc":"2.0","result":"answer to question","id":"q1"}` {
 					t.Errorf("answered %s", got)
@@ -231,7 +278,8 @@ func TestClientHears(t *testing.T) {
 	})
 }
 
-// TestClientGivesUpFromWithin: an error of whoever hears the notifications ends the call, and the server is told.
+// TestClientGivesUpFromWithin checks that an error of the notification function ends the call, and
+// that the server is notified.
 func TestClientGivesUpFromWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{serve: func(a *answer, r *asked) {
@@ -255,7 +303,8 @@ func TestClientGivesUpFromWithin(t *testing.T) {
 	})
 }
 
-// TestClientAnswerElsewhere: the answer to a call may come on the stream of the session, as some servers send it.
+// TestClientAnswerElsewhere checks that the response to a call may arrive on the stream of the
+// session, as some servers send it.
 func TestClientAnswerElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		push := make(chan string)
@@ -289,7 +338,7 @@ func TestClientAnswerElsewhere(t *testing.T) {
 	})
 }
 
-// TestClientListens holds how the stream of a session is kept open.
+// TestClientListens checks how the stream of a session is kept open.
 func TestClientListens(t *testing.T) {
 	const note = `{"jsonrpc":"2.0","method":"note"}`
 	for _, tt := range []struct {
@@ -335,7 +384,7 @@ func TestClientListens(t *testing.T) {
 	}
 }
 
-// TestClientListensAnew: the stream of a new session takes the place of the one before.
+// TestClientListensAnew checks that the stream of a new session replaces the one before.
 func TestClientListensAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{serve: func(a *answer, r *asked) {
@@ -359,7 +408,8 @@ func TestClientListensAnew(t *testing.T) {
 	})
 }
 
-// TestClientTimeStandsStill while this side answers the server, and while a Transport of HTTP works on a refusal.
+// TestClientTimeStandsStill checks that the CallTime is suspended while this side handles a request
+// of the server, and while a Transport of HTTP handles a refusal.
 func TestClientTimeStandsStill(t *testing.T) {
 	t.Run("a question", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -408,7 +458,7 @@ func TestClientTimeStandsStill(t *testing.T) {
 	})
 }
 
-// A slowLogin is refused at first, has somebody log in, and then sends the request again.
+// A slowLogin is refused at first, waits for a login, and then sends the request again.
 type slowLogin struct{ next http.RoundTripper }
 
 func (s slowLogin) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -424,7 +474,8 @@ func (s slowLogin) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(req)
 }
 
-// TestClientAnswersOnlySoMany: the stream waits while 64 of its questions are being answered.
+// TestClientAnswersOnlySoMany checks that the stream waits while 64 of its requests are being
+// handled.
 func TestClientAnswersOnlySoMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{serve: func(a *answer, r *asked) {
@@ -468,7 +519,7 @@ func TestClientAnswersOnlySoMany(t *testing.T) {
 	})
 }
 
-// FuzzClientAnswer: whatever comes, a call ends, with a result or an error.
+// FuzzClientAnswer checks that a call ends for any input, with a result or an error.
 func FuzzClientAnswer(f *testing.F) {
 	for _, text := range []string{
 		result("1", `"yes"`), "[" + result("1", "1") + "]", `{"jsonrpc":"2.0","error":{"code":1,"message":"m"},"id":null}`,
@@ -483,7 +534,7 @@ func FuzzClientAnswer(f *testing.F) {
 		if status < 200 || status > 599 {
 			return
 		}
-		gets := 0 // a server that went on for ever would keep the call for ever
+		gets := 0 // a server that continues without end would keep the call open without end
 		w := &wire{serve: func(a *answer, r *asked) {
 			if r.method == http.MethodGet {
 				if gets++; gets > 2 {

@@ -6,29 +6,33 @@ import (
 	"strings"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
 )
 
-// A session's events are kept in logs, one for each of its streams: number 0 is what it says unasked, the others are the answers to POSTs. Whoever
-// has something to say appends to the log; the goroutine of an HTTP request that is a stream follows the log and writes. So a handler does
-// not notice when its client goes away, and a client that comes back follows from where it was. An event's id is the
-// number of its stream and its place in it: "3-17". With a Keeper, what has left the log is read from there.
+// A session's events are stored in logs, one for each of its streams: number 0 has the messages
+// that the server initiates, the others have the responses to POSTs. Handlers append to a log; the
+// goroutine of an HTTP request that is a stream follows the log and writes. So a handler does not
+// notice when its client disconnects, and a client that reconnects follows from its last position.
+// An event's ID is the number of its stream and its place in it: "3-17". With a Keeper, events that
+// have left the log are read from the Keeper.
 
 // An eventLog is one stream of a session. Its fields are guarded by the session's mu.
 type eventLog struct {
 	session *Session
 	number  uint64
-	turn    chan struct{} // of one: held from giving an event its place until it is kept and added; nil without a Keeper
+	// capacity 1; held from giving an event its place until it is stored and added; nil without a
+	// Keeper
+	turn chan struct{}
 
-	events []event // kept, oldest first; their places are consecutive
+	events []event // stored, oldest first; their places are consecutive
 	next   uint64  // the place of the next event; the first has 1
-	sent   uint64  // up to here the reader has written
-	floor  uint64  // what came up to here may be missing from the Keeper
-	unsent int     // bytes behind sent
-	closed bool    // nothing more comes
-	reader *reader // who follows; nil for nobody
-	pause  bool    // the reader is to go, and its client to come back
+	sent   uint64  // the reader has written the events up to this place
+	floor  uint64  // events up to this place may be missing from the Keeper
+	unsent int     // bytes after sent
+	closed bool    // no more events follow
+	reader *reader // the request that follows the log; may be nil
+	pause  bool    // the reader must end, and its client must reconnect
 }
 
 type event struct {
@@ -38,20 +42,26 @@ type event struct {
 
 // A reader is an HTTP request that follows a log.
 type reader struct {
-	wake chan struct{} // of one
-	cut  bool          // somebody else follows now, or it was too slow; guarded by the session's mu
-	out  *sse.Writer   // nil while the HTTP request has not begun to follow; guarded like cut until then
+	wake chan struct{} // capacity 1
+	// the place after which it began, and up to which events were passed to it; guarded by the
+	// session's mu
+	from uint64
+	upTo uint64
+	// another reader has replaced it, or it was too slow; guarded by the session's mu
+	cut bool
+	out *eventstream.Writer // nil until the HTTP request begins to follow; until then guarded like cut
 }
 
-// What a log takes in before whoever appends has to wait: until its reader has caught up or is gone, and on the stream of the GET until there is
-// one. The answer to a POST whose client is gone takes in all, and forgets its oldest.
+// Bounds of a log before appending has to wait: until its reader has caught up or is gone, and on
+// the stream of the GET until it has a reader. The response to a POST whose client is gone accepts
+// all events, and drops its oldest.
 const (
 	mostUnsent      = 256
 	mostUnsentBytes = 1 << 20
 	mostUnheard     = 64
 )
 
-// perEvent is what an event costs besides its data, in bytes.
+// perEvent is the memory of an event in addition to its data, in bytes.
 const perEvent = 64
 
 // Send makes a log a [jsonrpc.Sink]. It waits for room until ctx ends.
@@ -92,7 +102,7 @@ func (l *eventLog) Send(ctx context.Context, payload []byte) error {
 	}
 }
 
-// roomLocked reports whether the log may take in one more event.
+// roomLocked reports whether the log has room for one more event.
 func (l *eventLog) roomLocked() bool {
 	behind := l.next - 1 - l.sent
 	switch {
@@ -118,12 +128,12 @@ func (l *eventLog) appendLocked(data []byte) {
 	l.wakeLocked()
 }
 
-// finish ends the log, with a last event if there is one to send.
+// finish ends the log, with a last event if last is not nil.
 func (l *eventLog) finish(last []byte) {
 	s := l.session
 	ctx := context.Background()
 	if l.take(ctx) != nil {
-		return // it does not end
+		return // it never ends
 	}
 	s.mu.Lock()
 	if !s.ended && !l.closed && (len(last) == 0 || l.addLocked(ctx, last)) {
@@ -146,7 +156,7 @@ func (l *eventLog) wakeLocked() {
 	}
 }
 
-// goOnLocked has those look again who wait for room.
+// goOnLocked wakes the goroutines that wait for room.
 func (s *Session) goOnLocked() {
 	if s.room != nil {
 		close(s.room)
@@ -154,7 +164,7 @@ func (s *Session) goOnLocked() {
 	}
 }
 
-// dropLocked forgets the oldest event.
+// dropLocked drops the oldest event.
 func (l *eventLog) dropLocked() {
 	s := l.session
 	e := l.events[0]
@@ -171,14 +181,15 @@ func (l *eventLog) dropLocked() {
 	l.forgetLocked()
 }
 
-// forgetLocked removes a log that is at its end and of which nothing is left to read.
+// forgetLocked removes a log that has ended and has no unread events.
 func (l *eventLog) forgetLocked() {
 	if l.closed && len(l.events) == 0 && l.reader == nil && l.session.server.Keeper == nil {
 		delete(l.session.logs, l.number)
 	}
 }
 
-// trimLocked drops the oldest events past the bounds, up to the first that a reader is about to write.
+// trimLocked drops the oldest events above the bounds, up to the first that a reader is about to
+// write.
 func (s *Session) trimLocked() {
 	maxEvents, maxBytes := s.bounds()
 	for (len(s.order) > maxEvents || s.bytes > maxBytes) && !s.stuckLocked() {
@@ -196,13 +207,15 @@ func (s *Session) bounds() (events, bytes int) {
 	return orInt(s.server.MaxEvents, 1000), orInt(s.server.MaxEventBytes, 4<<20)
 }
 
-// stuffedLocked reports whether a reader holds up so much that all have to wait for it: twice what is kept at most. It has the time of one write.
+// stuffedLocked reports whether more than twice the bounds is stored because a reader is about to
+// write the oldest event: then all goroutines have to wait for it. The reader has the time of one
+// write.
 func (s *Session) stuffedLocked() bool {
 	maxEvents, maxBytes := s.bounds()
 	return (len(s.order) > 2*maxEvents || s.bytes > 2*maxBytes) && s.stuckLocked()
 }
 
-// stuckLocked reports whether the oldest event is one that a reader is about to write.
+// stuckLocked reports whether a reader is about to write the oldest event.
 func (s *Session) stuckLocked() bool {
 	if len(s.order) == 0 {
 		return false
@@ -211,7 +224,7 @@ func (s *Session) stuckLocked() bool {
 	return l.reader != nil && l.events[0].place > l.sent
 }
 
-// cutLocked sends the reader away.
+// cutLocked ends the reader.
 func (l *eventLog) cutLocked() {
 	r := l.reader
 	if r == nil {
@@ -226,7 +239,7 @@ func (l *eventLog) cutLocked() {
 	l.session.goOnLocked()
 }
 
-// relieve makes room for the events of those who talk when all sessions together keep too much.
+// relieve makes room for new events when all sessions together store too much.
 func (s *Server) relieve() {
 	most := s.EventMemory
 	if most <= 0 {
@@ -245,13 +258,13 @@ func (s *Server) relieve() {
 		}
 		s.mu.RUnlock()
 		if oldest == nil {
-			return // all of it is on its way
+			return // the reader is about to write all of it
 		}
 		oldest.dropSent()
 	}
 }
 
-// dropSent forgets all events up to the first that a reader is about to write.
+// dropSent drops all events up to the first that a reader is about to write.
 func (s *Session) dropSent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,12 +276,12 @@ func (s *Session) dropSent() {
 	}
 }
 
-// id is the name of an event on the wire.
+// id returns the ID of an event on the wire.
 func (l *eventLog) id(place uint64) string {
 	return strconv.FormatUint(l.number, 10) + "-" + strconv.FormatUint(place, 10)
 }
 
-// parseEventID takes an event's name apart.
+// parseEventID parses the ID of an event.
 func parseEventID(text string) (number, place uint64, ok bool) {
 	a, b, ok := strings.Cut(text, "-")
 	if !ok {
@@ -282,16 +295,18 @@ func parseEventID(text string) (number, place uint64, ok bool) {
 	return number, place, err == nil
 }
 
-// begin lets a reader begin that newLog was told of. It reports false when the reader is not wanted any more.
-func (l *eventLog) begin(r *reader, out *sse.Writer) bool {
+// begin starts a reader that newLog has attached. It returns false if the reader is no longer
+// needed.
+func (l *eventLog) begin(r *reader, out *eventstream.Writer) bool {
 	l.session.mu.Lock()
 	defer l.session.mu.Unlock()
 	r.out = out
 	return !r.cut
 }
 
-// attachLocked makes r the reader, from behind the event at place on.
+// attachLocked makes r the reader, starting after the event at place.
 func (l *eventLog) attachLocked(r *reader, place uint64) {
+	r.from = place
 	l.reader, l.sent, l.unsent, l.pause = r, place, 0, false
 	l.session.goOnLocked()
 	for _, e := range l.events {
@@ -301,7 +316,12 @@ func (l *eventLog) attachLocked(r *reader, place uint64) {
 	}
 }
 
-// hasLocked reports whether all that came behind the event at place is still kept.
+// wasSentLocked reports whether the event at place was sent to the current reader.
+func (l *eventLog) wasSentLocked(place uint64) bool {
+	return place > l.reader.from && place <= l.reader.upTo
+}
+
+// hasLocked reports whether all events after the one at place are still stored.
 func (l *eventLog) hasLocked(place uint64) bool {
 	if place >= l.next {
 		return false
@@ -309,14 +329,14 @@ func (l *eventLog) hasLocked(place uint64) bool {
 	return l.next-1-place <= uint64(len(l.events)) || l.session.server.Keeper != nil && place >= l.floor
 }
 
-// place is up to where the reader has written.
+// place returns the place up to which the reader has written.
 func (l *eventLog) place() uint64 {
 	l.session.mu.Lock()
 	defer l.session.mu.Unlock()
 	return l.sent
 }
 
-// detach is the other half of attachLocked.
+// detach reverses attachLocked.
 func (l *eventLog) detach(r *reader) {
 	s := l.session
 	s.mu.Lock()
@@ -330,30 +350,32 @@ func (l *eventLog) detach(r *reader) {
 	s.server.relieve()
 }
 
-// What is written at once.
+// Bounds of a single write.
 const (
 	burstEvents = 64
 	burstBytes  = 256 << 10
 )
 
-// burstLocked collects what comes next for the reader, and tells whether that is the end of the log.
-func (l *eventLog) burstLocked(dst []sse.Event) (events []sse.Event, size int, last bool) {
+// burstLocked collects the next events for the reader, and reports whether they are the end of the
+// log.
+func (l *eventLog) burstLocked(dst []eventstream.Event) (events []eventstream.Event, size int, last bool) {
 	first := len(l.events) - int(l.next-1-l.sent)
 	for _, e := range l.events[first:] {
 		if len(dst) == burstEvents || size > burstBytes {
 			return dst, size, false
 		}
-		dst = append(dst, sse.Event{ID: l.id(e.place), Data: e.data})
+		dst = append(dst, eventstream.Event{ID: l.id(e.place), Data: e.data})
 		size += len(e.data)
 	}
 	return dst, size, l.closed
 }
 
-// follow writes the log to r until its end, or until the reader is to go or its client is gone. It finishes the writer.
+// follow writes the log to r until its end, or until the reader must end or its client is gone. It
+// finishes the writer.
 func (l *eventLog) follow(ctx context.Context, r *reader) {
 	defer l.detach(r)
 	s := l.session
-	var events []sse.Event
+	var events []eventstream.Event
 	for {
 		s.mu.Lock()
 		if r.cut || s.ended {
@@ -370,12 +392,13 @@ func (l *eventLog) follow(ctx context.Context, r *reader) {
 		var last bool
 		var size int
 		events, size, last = l.burstLocked(events[:0])
+		r.upTo = max(r.upTo, l.sent+uint64(len(events)))
 		pause := l.pause && len(events) == 0
 		l.pause = l.pause && !pause
 		s.mu.Unlock()
 		switch {
 		case last:
-			_ = r.out.Finish(events...) // if the client is gone it may come back
+			_ = r.out.Finish(events...) // if the client is gone, it may reconnect
 			return
 		case len(events) > 0:
 			if r.out.Send(ctx, events...) != nil {
@@ -383,9 +406,10 @@ func (l *eventLog) follow(ctx context.Context, r *reader) {
 				return
 			}
 			l.wrote(r, len(events), size)
+			clear(events) // the log may drop them while the reader waits
 			continue
 		case pause:
-			_ = r.out.SetRetry(ctx, s.retryAfter) // if the client is gone it may come back
+			_ = r.out.SetRetry(ctx, s.retryAfter) // if the client is gone, it may reconnect
 			_ = r.out.Finish()
 			return
 		}
@@ -399,7 +423,7 @@ func (l *eventLog) follow(ctx context.Context, r *reader) {
 	_ = r.out.Finish() // nothing was added
 }
 
-// wrote moves on behind what was written.
+// wrote advances the position of the reader after a write.
 func (l *eventLog) wrote(r *reader, events, size int) {
 	s := l.session
 	s.mu.Lock()

@@ -11,7 +11,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
-// A call whose stream breaks off goes on where it stopped: the client comes back with the last event that it has.
+// A call whose stream breaks off continues where it stopped: the client reconnects with the ID of
+// its last event.
 func ExampleClient() {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

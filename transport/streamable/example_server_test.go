@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/streamable"
 )
 
-// A protocol of its own: the method hello begins a session, and count says something before it answers.
+// A minimal protocol: the method hello begins a session, and count notifies before it responds.
 func ExampleServer() {
 	var mux jsonrpc.Mux
 	mux.Add("hello", jsonrpc.Func(func(context.Context, struct{}) (string, error) { return "welcome", nil }))
@@ -53,7 +53,7 @@ func ExampleServer() {
 			return
 		}
 		session = answer.Header.Get("Example-Session")
-		text, _ := io.ReadAll(answer.Body) // what has come is shown
+		text, _ := io.ReadAll(answer.Body) // prints what has arrived
 		answer.Body.Close()
 		fmt.Printf("%s\n%s\n\n", answer.Header.Get("Content-Type"), strings.TrimSpace(string(text)))
 	}

@@ -5,30 +5,32 @@ import (
 	"context"
 	"iter"
 
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/internal/eventstream"
 )
 
-// A Keeper keeps what sessions say, for clients that come back. It is safe for concurrent use; events of one stream come one after the other.
+// A Keeper stores the events of sessions, for clients that reconnect. It is safe for concurrent
+// use; Keep is called sequentially for the events of one stream.
 type Keeper interface {
-	// Keep keeps an event of a session. It goes out after that. On an error it goes out all the same, but clients that come back for it, or
-	// for what came before, may be told that it is not kept any more.
+	// Keep stores an event of a session. The event is sent after that. On an error it is sent too,
+	// but a client that reconnects for it, or for earlier events, may get the response that they
+	// are no longer stored.
 	Keep(ctx context.Context, session string, e Kept) error
 
-	// Replay yields what is kept of one stream of a session behind the place after, in order, and stops after an error. Where something is
-	// missing it does not matter what comes.
+	// Replay yields the stored events of one stream of a session after the place after, in order,
+	// and stops after an error. If an event is missing, the events that follow it are ignored.
 	Replay(ctx context.Context, session string, stream, after uint64) iter.Seq2[Kept, error]
 
-	// Forget drops all of a session that is over.
+	// Forget drops all events of a session that is over.
 	Forget(session string)
 }
 
-// A Kept is an event as it is kept.
+// A Kept is a stored event.
 type Kept struct {
-	Stream, Place uint64 // its id is "Stream-Place"; the first of a stream has Place 1, and each one more
-	Data          []byte // not to be changed
+	Stream, Place uint64 // its ID is "Stream-Place"; Place starts at 1 and increases by one
+	Data          []byte // must not be changed
 }
 
-// mostAnswered bounds the answers of a session that can be had from a Keeper.
+// mostAnswered bounds the number of responses of a session that a Keeper can replay.
 const mostAnswered = 1000
 
 func (n *Session) makeLog(number uint64, r *reader) *eventLog {
@@ -52,22 +54,23 @@ func (l *eventLog) take(ctx context.Context) error {
 	}
 }
 
-// pass is the other half of take.
+// pass releases the turn.
 func (l *eventLog) pass() {
 	if l.turn != nil {
 		<-l.turn
 	}
 }
 
-// addLocked adds an event to a log that is not over, for which it needs the turn. If there is a Keeper it keeps the event first, and leaves
-// the lock meanwhile; it reports false if the log is over by then.
+// addLocked adds an event to a log that is not over. The caller holds the turn. If there is a
+// Keeper it stores the event first, and the lock is released meanwhile; addLocked returns false if
+// the log is over by then.
 func (l *eventLog) addLocked(ctx context.Context, payload []byte) bool {
 	s := l.session
 	if keeper := s.server.Keeper; keeper != nil {
 		s.kept = true
 		place := l.next
 		s.mu.Unlock()
-		// It has its place: a cancel must not leave it half kept.
+		// The event has its place: a cancel must not leave it half stored.
 		err := keeper.Keep(context.WithoutCancel(ctx), s.ID, Kept{l.number, place, payload})
 		s.mu.Lock()
 		if s.ended || l.closed {
@@ -81,7 +84,8 @@ func (l *eventLog) addLocked(ctx context.Context, payload []byte) bool {
 	return true
 }
 
-// answeredLocked lets go of the oldest answers when there are too many. It is told of each that is complete.
+// answeredLocked drops the oldest responses if there are too many. It is called for each complete
+// response.
 func (n *Session) answeredLocked(l *eventLog) {
 	if n.server.Keeper == nil {
 		return
@@ -93,21 +97,25 @@ func (n *Session) answeredLocked(l *eventLog) {
 	}
 }
 
-// missingLocked reports whether what comes next for the reader has left the log.
+// missingLocked reports whether the next event for the reader has left the log.
 func (l *eventLog) missingLocked() bool { return l.next-1-l.sent > uint64(len(l.events)) }
 
-// catchUp writes to r what has left the log. If that cannot be done it finishes the writer and reports false.
+// catchUp writes to r the events that have left the log. If that is not possible it finishes the
+// writer and returns false.
 func (l *eventLog) catchUp(ctx context.Context, r *reader) bool {
 	s := l.session
 	s.mu.Lock()
 	at, until := l.sent, l.next-1-uint64(len(l.events))
 	s.mu.Unlock()
-	var events []sse.Event
+	var events []eventstream.Event
 	size := 0
 	send := func() bool {
 		if len(events) == 0 {
 			return true
 		}
+		s.mu.Lock()
+		r.upTo = max(r.upTo, at)
+		s.mu.Unlock()
 		if r.out.Send(ctx, events...) != nil {
 			_ = r.out.Finish() // it failed already
 			return false
@@ -121,7 +129,7 @@ func (l *eventLog) catchUp(ctx context.Context, r *reader) bool {
 			break
 		}
 		at++
-		events = append(events, sse.Event{ID: l.id(at), Data: e.Data})
+		events = append(events, eventstream.Event{ID: l.id(at), Data: e.Data})
 		if size += len(e.Data); (len(events) == burstEvents || size > burstBytes) && !send() {
 			return false
 		}
@@ -133,13 +141,14 @@ func (l *eventLog) catchUp(ctx context.Context, r *reader) bool {
 		return false
 	}
 	if at < until {
-		_ = r.out.Finish(sse.Event{Type: "error", Data: lost}) // if the client is gone there is nobody to tell
+		// if the client is gone, the error has no receiver
+		_ = r.out.Finish(eventstream.Event{Type: "error", Data: lost})
 		return false
 	}
 	return true
 }
 
-// reached moves on to a place that was written from the Keeper.
+// reached advances the position to a place that was written from the Keeper.
 func (l *eventLog) reached(r *reader, place uint64) {
 	s := l.session
 	s.mu.Lock()

@@ -11,22 +11,25 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/eventstream"
+	"github.com/da1ed7bb/parley/internal/x/budget"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
 )
 
 const sessionHeader = "Test-Session"
 
-// protocol is what the servers of these tests speak: hello begins a session, the header Alone says that a payload belongs to none.
+// protocol is the protocol of the servers in these tests: hello begins a session, the header Alone
+// marks a payload that belongs to no session.
 type protocol struct {
 	jsonrpc.Mux
 	early  bool
-	begun  chan *Session // nil: nobody wants to know
+	begun  chan *Session // may be nil
 	cancel jsonrpc.Cancellation
-	ended  func() // nil: nobody wants to know
+	ended  func() // may be nil
 }
 
 func newProtocol() *protocol {
@@ -58,7 +61,7 @@ func newProtocol() *protocol {
 	return p
 }
 
-// server is one for the protocol, with nothing but the defaults.
+// server returns a server of the protocol with the defaults.
 func (p *protocol) server() *Server {
 	alone := &Alone{Answerer: &jsonrpc.Answerer{Handler: &p.Mux}, Status: func(e *jsonrpc.Error, _ bool) int {
 		if e.Code == jsonrpc.CodeMethodNotFound {
@@ -97,11 +100,11 @@ func serve(t *testing.T, s *Server) *httptest.Server {
 	t.Helper()
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	t.Cleanup(s.Close) // before: streams would hold the other up
+	t.Cleanup(s.Close) // before the server: streams would block its end
 	return web
 }
 
-// raw sends bytes on a connection of its own and returns the answer as it stood on the wire, without its Date.
+// raw sends bytes on a new connection and returns the raw response, without its Date.
 func raw(t *testing.T, web *httptest.Server, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
@@ -109,7 +112,7 @@ func raw(t *testing.T, web *httptest.Server, request string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	go func() { _, _ = io.WriteString(conn, request) }() // it may be refused in the middle
+	go func() { _, _ = io.WriteString(conn, request) }() // the server may refuse it before the end
 	var all strings.Builder
 	reader := bufio.NewReader(conn)
 	for {
@@ -125,7 +128,8 @@ func raw(t *testing.T, web *httptest.Server, request string) string {
 
 const both = "Accept: application/json, text/event-stream"
 
-// request is a whole request of HTTP/1.0, whose answer has no chunks and ends with the connection.
+// request returns a whole request of HTTP/1.0, whose response has no chunks and ends with the
+// connection.
 func request(method, body string, headers ...string) string {
 	h := strings.Join(headers, "\r\n")
 	if h != "" {
@@ -142,13 +146,14 @@ func request(method, body string, headers ...string) string {
 
 func post(body string, headers ...string) string { return request(http.MethodPost, body, headers...) }
 
-// head cuts the headers that all answers have.
+// short removes the headers that all responses have.
 func short(wire string) string {
 	for _, line := range []string{"Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n", "X-Accel-Buffering: no\r\n", "Connection: close\r\n"} {
 		wire = strings.Replace(wire, line, "", 1)
 	}
 	if strings.Contains(wire, "Content-Type: text/event-stream\r\n") {
-		wire = contentLength.ReplaceAllString(wire, "") // net/http adds it if all is there at once
+		// net/http adds it if everything is available at once
+		wire = contentLength.ReplaceAllString(wire, "")
 	}
 	return wire
 }
@@ -191,7 +196,7 @@ func begin(t *testing.T, web *httptest.Server, headers ...string) string {
 	return sessionHeader + ": " + m[1]
 }
 
-// TestAloneOnTheWire holds whole answers to what belongs to no session.
+// TestAloneOnTheWire compares whole responses to payloads that belong to no session.
 func TestAloneOnTheWire(t *testing.T) {
 	web := serve(t, newProtocol().server())
 	for _, tt := range []struct{ name, body, want string }{
@@ -223,7 +228,7 @@ func TestAloneOnTheWire(t *testing.T) {
 	})
 }
 
-// TestSessionOnTheWire holds whole answers within a session.
+// TestSessionOnTheWire compares whole responses within a session.
 func TestSessionOnTheWire(t *testing.T) {
 	web := serve(t, newProtocol().server())
 	session := begin(t, web)
@@ -257,7 +262,7 @@ func TestSessionOnTheWire(t *testing.T) {
 	})
 }
 
-// TestRefusals holds what is turned away, and how.
+// TestRefusals checks which requests are refused, and how.
 func TestRefusals(t *testing.T) {
 	s := newProtocol().server()
 	s.MaxMessage = 1000
@@ -267,12 +272,12 @@ func TestRefusals(t *testing.T) {
 		return `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request: ` + message + `"},"id":` + id + `}`
 	}
 	for _, tt := range []struct{ name, request, status, rest string }{
-		{"no session", post(echo("5", `[1]`), both), "400", fault("the header that names the session is missing", "5")},
-		{"an unknown session", post(echo(`"a"`, `[1]`), both, sessionHeader+": ABCDEFGHIJKLMNOPQRSTUVWXYZ"), "404", fault("there is no such session", `"a"`)},
-		{"an unknown session, many", post("["+echo("1", `[1]`)+","+echo("2", `[1]`)+"]", both, sessionHeader+": X"), "404", fault("there is no such session", "null")},
-		{"two sessions", post(echo("5", `[1]`), both, session, session), "400", fault("two sessions are named", "5")},
-		{"GET of an unknown session", request("GET", "", "Accept: text/event-stream", sessionHeader+": X"), "404", fault("there is no such session", "null")},
-		{"DELETE of an unknown session", request("DELETE", "", sessionHeader+": X"), "404", fault("there is no such session", "null")},
+		{"no session", post(echo("5", `[1]`), both), "400", fault("the session header is missing", "5")},
+		{"an unknown session", post(echo(`"a"`, `[1]`), both, sessionHeader+": ABCDEFGHIJKLMNOPQRSTUVWXYZ"), "404", fault("unknown session", `"a"`)},
+		{"an unknown session, many", post("["+echo("1", `[1]`)+","+echo("2", `[1]`)+"]", both, sessionHeader+": X"), "404", fault("unknown session", "null")},
+		{"two sessions", post(echo("5", `[1]`), both, session, session), "400", fault("duplicate session header", "5")},
+		{"GET of an unknown session", request("GET", "", "Accept: text/event-stream", sessionHeader+": X"), "404", fault("unknown session", "null")},
+		{"DELETE of an unknown session", request("DELETE", "", sessionHeader+": X"), "404", fault("unknown session", "null")},
 		{"GET of none", request("GET", "", "Accept: text/event-stream"), "405", "Allow: POST\r\n"},
 		{"DELETE of none", request("DELETE", ""), "405", "Allow: POST\r\n"},
 		{"GET alone", request("GET", "", "Accept: text/event-stream", "Alone: yes", session), "405", "Allow: POST\r\n"},
@@ -306,14 +311,14 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// A listener reads the events of an answer.
+// A listener reads the events of a response.
 type listener struct {
 	answer *http.Response
-	*sse.Reader
+	*eventstream.Reader
 	cancel context.CancelFunc
 }
 
-// do makes a request whose answer is to be a stream.
+// do makes a request whose response must be a stream.
 func do(t *testing.T, web *httptest.Server, method, body string, headers ...string) *listener {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -333,17 +338,17 @@ func do(t *testing.T, web *httptest.Server, method, body string, headers ...stri
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = answer.Body.Close() })
-	return &listener{answer, sse.NewReader(answer.Body, 0), cancel}
+	return &listener{answer, eventstream.NewReader(answer.Body, 0), cancel}
 }
 
-// hang closes the connection and forgets the answer.
+// hang closes the connection and drops the response.
 func (l *listener) hang() {
 	l.cancel()
 	_ = l.answer.Body.Close()
 }
 
-// next is the next event, which is to be there.
-func (l *listener) next(t *testing.T) sse.Event {
+// next returns the next event, which must arrive.
+func (l *listener) next(t *testing.T) eventstream.Event {
 	t.Helper()
 	e, err := l.Next()
 	if err != nil {
@@ -366,19 +371,20 @@ func (l *listener) wantEnd(t *testing.T) {
 	}
 }
 
-// TestVoice: what is said unasked waits for the GET, and comes there.
+// TestVoice checks that messages that the server initiates wait for the GET, and arrive on its
+// stream.
 func TestVoice(t *testing.T) {
 	p := newProtocol()
 	web := serve(t, p.server())
 	session := begin(t, web)
 	n := <-p.begun
-	voice := n.Voice()
-	if err := voice.Notify(t.Context(), "tick", []int{1}); err != nil {
+	notifier := n.Voice()
+	if err := notifier.Notify(t.Context(), "tick", []int{1}); err != nil {
 		t.Fatal(err)
 	}
 	get := do(t, web, "GET", "", session)
 	get.want(t, "0-1", tick(1))
-	if err := voice.Notify(t.Context(), "tick", []int{2}); err != nil {
+	if err := notifier.Notify(t.Context(), "tick", []int{2}); err != nil {
 		t.Fatal(err)
 	}
 	get.want(t, "0-2", tick(2))
@@ -392,7 +398,7 @@ func TestVoice(t *testing.T) {
 		got := make(chan string, 1)
 		go func() {
 			var answer jsonrpc.Raw
-			err := voice.Call(t.Context(), "question", nil, &answer)
+			err := notifier.Call(t.Context(), "question", nil, &answer)
 			got <- fmt.Sprint(string(answer), err)
 		}()
 		get.want(t, "0-3", `{"jsonrpc":"2.0","method":"question","id":1}`)
@@ -409,7 +415,7 @@ func TestVoice(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		sent := 0
-		for ; voice.Notify(ctx, "tick", []int{sent}) == nil; sent++ {
+		for ; notifier.Notify(ctx, "tick", []int{sent}) == nil; sent++ {
 		}
 		if sent != mostUnheard {
 			t.Errorf("%d messages were taken, want %d", sent, mostUnheard)
@@ -417,13 +423,14 @@ func TestVoice(t *testing.T) {
 	})
 }
 
-// gone waits until nobody follows the voice of a session, while the server has other things to do.
+// gone waits until the stream of the GET of a session has no reader, while the server does other
+// work.
 func gone(t *testing.T, web *httptest.Server, session string, n *Session) {
 	t.Helper()
 	for until := time.Now().Add(10 * time.Second); ; {
 		raw(t, web, post(echo("1", "[1]"), both, session))
 		n.mu.Lock()
-		followed := n.voice.reader != nil
+		followed := n.notifier.reader != nil
 		n.mu.Unlock()
 		if !followed {
 			return
@@ -434,7 +441,8 @@ func gone(t *testing.T, web *httptest.Server, session string, n *Session) {
 	}
 }
 
-// TestAskBack: a question goes out on the stream of the POST, and its answer comes by another.
+// TestAskBack checks that a call from the server is sent on the stream of the POST, and that its
+// response arrives in another POST.
 func TestAskBack(t *testing.T) {
 	p := newProtocol()
 	p.cancel = jsonrpc.Cancellation{Method: "cancelled", Member: "requestId"}
@@ -463,7 +471,7 @@ func TestAskBack(t *testing.T) {
 	})
 }
 
-// TestStreamFromTheStart: who takes nothing but a stream learns at once that it has begun.
+// TestStreamFromTheStart checks that a caller that accepts only a stream gets its headers at once.
 func TestStreamFromTheStart(t *testing.T) {
 	p := newProtocol()
 	leave := make(chan struct{})
@@ -473,25 +481,34 @@ func TestStreamFromTheStart(t *testing.T) {
 	}))
 	web := serve(t, p.server())
 	const wait = `{"jsonrpc":"2.0","method":"wait","id":1}`
-	inside := do(t, web, "POST", wait, begin(t, web), "Accept: text/event-stream") // returns with the headers
+	// returns with the headers
+	inside := do(t, web, "POST", wait, begin(t, web), "Accept: text/event-stream")
 	outside := do(t, web, "POST", wait, "Alone: yes", "Accept: text/event-stream")
 	close(leave)
 	inside.want(t, "1-1", result("1", `"waited"`))
 	outside.want(t, "", result("1", `"waited"`))
 }
 
-// TestMemory: bodies count while they are answered, and not any more afterwards.
+// TestMemory checks that bodies count while they are handled, and not afterwards.
 func TestMemory(t *testing.T) {
 	p := newProtocol()
-	s := p.server()
-	s.memory.Max = 300_000
-	web := serve(t, s)
+	var held atomic.Int64
+	p.Add("held", jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
+		held.Store(budget.Messages.Used())
+		return nil, nil
+	}))
+	web := serve(t, p.server())
 	session := begin(t, web)
 	text := `["` + strings.Repeat("x", 200_000) + `"]`
+	before := budget.Messages.Used()
 	for _, how := range []string{session, "Alone: yes"} {
 		for range 3 {
-			if got := raw(t, web, post(echo("1", text), both, how)); !strings.HasPrefix(got, "HTTP/1.0 200 ") {
+			call := `{"jsonrpc":"2.0","method":"held","params":` + text + `,"id":1}`
+			if got := raw(t, web, post(call, both, how)); !strings.HasPrefix(got, "HTTP/1.0 200 ") {
 				t.Fatalf("got %.200q", got)
+			}
+			if during, after := held.Load()-before, budget.Messages.Used()-before; during < 400_000 || during > 600_000 || after != 0 {
+				t.Errorf("%d bytes count while a body is handled, and %d afterwards", during, after)
 			}
 		}
 	}

@@ -3,185 +3,135 @@ package streamable
 import (
 	"bytes"
 	"context"
-	"math"
 	"net/http"
-	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// The values of headers, made once. net/http and other handlers do not write into them.
-var (
-	jsonType = []string{"application/json"}
-	noStore  = []string{"no-store"}
-	noSniff  = []string{"nosniff"}
-)
+var form = httprpc.Form{Empty: http.StatusAccepted}
 
-// An answer is what goes back for a POST when it is no stream.
-type answer struct {
-	text   []byte
-	fault  *jsonrpc.Error // what text says, if it is one error response
-	status int            // what the protocol wants for it; 0 for the usual
-	length [1]string      // the value of Content-Length
-}
-
-// write sends the answer: JSON, or 202 for none.
-func (a *answer) write(s *Server, w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h["Cache-Control"] = noStore
-	h["X-Content-Type-Options"] = noSniff
-	if len(a.text) == 0 {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	h["Content-Type"] = jsonType
-	a.length[0] = strconv.Itoa(len(a.text))
-	h["Content-Length"] = a.length[:]
-	status := http.StatusOK
-	if a.fault != nil {
-		status = statusOf(a.fault, a.status, r, h)
-	}
-	if r.ProtoMajor != 1 {
-		// A frame of its own for the end of the stream would cost more than the deadline.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.writeTimeout()))
-		send(w, status, a.text)
-		return
-	}
-	s.watch.Write(w, s.writeTimeout(), func(control *http.ResponseController) {
-		send(w, status, a.text)
-		_ = control.Flush() // now, while it is watched
+func (s *Server) init() {
+	s.setup.Do(func() {
+		s.posts = httprpc.Server{MaxMessage: s.MaxMessage, KeepAlive: s.KeepAlive, WriteTimeout: s.WriteTimeout}
+		if s.SessionHeader != "" {
+			s.sessionKey = http.CanonicalHeaderKey(s.SessionHeader)
+		}
 	})
 }
 
-// send sends headers and body. If the client is gone there is nobody to tell.
-func send(w http.ResponseWriter, status int, text []byte) {
-	if status != http.StatusOK {
-		w.WriteHeader(status)
+// sessionIDs returns the values of the session header of a request.
+func (s *Server) sessionIDs(r *http.Request) []string {
+	s.init()
+	if s.sessionKey == "" {
+		return nil
 	}
-	_, _ = w.Write(text)
+	return r.Header[s.sessionKey]
 }
 
-// statusOf maps an error response, and sets the headers that go with the status.
-func statusOf(e *jsonrpc.Error, wanted int, r *http.Request, h http.Header) int {
-	status := http.StatusOK
-	switch e.Code {
-	case jsonrpc.CodeBusy:
-		h.Set("Retry-After", retryAfter(e))
-		status = http.StatusTooManyRequests
-	case jsonrpc.CodeShuttingDown:
-		h.Set("Retry-After", "1")
-		if r.ProtoMajor == 1 {
-			h.Set("Connection", "close")
-		}
-		status = http.StatusServiceUnavailable
-	case jsonrpc.CodeUnavailable:
-		status = http.StatusBadGateway
-	}
-	if wanted != 0 {
-		return wanted
-	}
-	return status
+// response returns the response to a request. It must be closed.
+func (s *Server) response(w http.ResponseWriter, r *http.Request) *httprpc.Response {
+	x := new(httprpc.Response)
+	s.respond(x, w, r)
+	return x
 }
 
-// retryAfter is the wait that the error names, in whole seconds, at least one (RFC 9110, section 10.2.3).
-func retryAfter(e *jsonrpc.Error) string {
-	var data jsonrpc.FaultData
-	if len(e.Data) == 0 || e.Data.Decode(&data) != nil {
-		return "1"
-	}
-	seconds := math.Ceil(float64(data.RetryAfterMs) / 1000)
-	return strconv.Itoa(int(min(max(seconds, 1), 3600)))
+// respond sets x, which is zero, to the response to a request.
+func (s *Server) respond(x *httprpc.Response, w http.ResponseWriter, r *http.Request) {
+	s.init()
+	s.posts.BeginIn(x, w, r)
+	x.Form = &form
+	x.From = "" // the bounds have no parts for callers
 }
 
-// refuse answers without a look at what is asked, with the id of the request if there is one.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, payload []byte, f *Refusal) {
+// refuse responds without handling the request, with the ID of the request if it has one.
+func refuse(x *httprpc.Response, payload []byte, f *Refusal) {
 	id, count := jsonrpc.NullID, 0
-	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // what cannot be read has no id
+	// a payload that cannot be parsed has no ID
+	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) {
 		if count++; count == 1 && m.Request && !m.ID.IsZero() {
 			id = m.ID
 		} else {
 			id = jsonrpc.NullID
 		}
 	})
-	a := answer{text: jsonrpc.AppendError(nil, jsonrpc.Version2, id, f.Err), fault: f.Err, status: f.Status}
-	a.write(s, w, r)
+	x.Stream, x.Status = false, f.Status
+	x.Finish(jsonrpc.AppendError(nil, jsonrpc.Version2, id, f.Err), f.Err)
 }
 
-// drops is the Sink of a caller that takes no stream: what handlers say on the way is not for it.
+// drops is the Sink of a caller that accepts no stream: it drops the messages of handlers.
 type drops struct{}
 
 func (drops) Send(context.Context, []byte) error { return nil }
 
-// An exchange is a POST in no session, and its answer. It is the Sink of its own Exchange.
-type exchange struct {
-	jsonrpc.Exchange
-	answer
-	server  *Server
-	how     *Alone
-	w       http.ResponseWriter
+// The checks of one POST run before its handlers. They are a part of its buffer, so that a POST
+// allocates no function for them.
+type checks struct {
+	form    httprpc.Form // constant: a Peer that outlives the POST reads it
 	r       *http.Request
-	early   bool        // the stream begins with the handler
-	refused atomic.Bool // by Check
-	events  sse.Lazy
+	user    func(*http.Request, *jsonrpc.Request) error // may be nil
+	turn    *turn                                       // its stream begins with the handler; may be nil
+	refused atomic.Bool                                 // by user
 }
 
-// alone answers a payload that belongs to no session.
-func (s *Server) alone(w http.ResponseWriter, r *http.Request, b *buffer, wants acceptance, how *Alone) {
-	x := &exchange{server: s, how: how, w: w, r: r}
-	defer x.events.Abandon() // does nothing after finish
-	x.early = wants == stream
-	if how.Check != nil || x.early {
-		x.Check = x.check
+// set makes them the checks of x.
+func (c *checks) set(x *httprpc.Response, r *http.Request, user func(*http.Request, *jsonrpc.Request) error, early *turn) {
+	if user == nil && early == nil {
+		return
+	}
+	c.r, c.user, c.turn = r, user, early
+	x.Form = &c.form
+}
+
+func (c *checks) release() {
+	c.r, c.user, c.turn = nil, nil, nil
+	c.refused.Store(false)
+}
+
+func (c *checks) check(_ context.Context, req *jsonrpc.Request) error {
+	if c.user != nil {
+		if err := c.user(c.r, req); err != nil {
+			c.refused.Store(true)
+			return err
+		}
+	}
+	if c.turn != nil && !req.IsNotification() {
+		_ = c.turn.open()
+	}
+	return nil
+}
+
+// alone handles a payload that belongs to no session.
+func (s *Server) alone(r *http.Request, b *buffer, how *Alone) {
+	x, payload := b.response, b.in
+	b.checks.set(x, r, how.Check, nil)
+	if x.Sink == nil {
+		x.Sink = drops{}
 	}
 	ctx := r.Context()
 	if how.Patient {
 		ctx = context.WithoutCancel(ctx)
 	}
-	x.Sink = x
-	if wants == plain {
-		x.Sink = drops{}
+	out, fault := x.Answer(ctx, how.Answerer, payload)
+	if fault != nil && how.Status != nil {
+		x.Status = how.Status(fault, b.checks.refused.Load())
 	}
-	b.out, x.fault = how.Answerer.Answer(ctx, b.out[:0], b.in, &x.Exchange)
-	x.text = b.out
-	if x.fault != nil {
-		x.judge()
-	}
-	if len(x.text) == 0 && hasResponse(b.in) {
-		x.fault, x.status = jsonrpc.ErrInvalidRequest, http.StatusBadRequest // nobody has asked
-		x.text = jsonrpc.AppendError(nil, jsonrpc.Version2, jsonrpc.NullID, x.fault)
+	if len(out) == 0 && hasResponse(payload) {
+		// there is no call that it could belong to
+		fault, x.Status = jsonrpc.ErrInvalidRequest, http.StatusBadRequest
+		out = jsonrpc.AppendError(nil, jsonrpc.Version2, jsonrpc.NullID, fault)
 	}
 	if how.OmitID {
-		x.text = withoutNull(x.text)
+		out = withoutNull(out)
 	}
-	x.finish(wants)
+	if x.Status >= http.StatusBadRequest {
+		x.Stream = false // a stream has status 200
+	}
+	x.Finish(out, fault)
 }
 
-// judge asks the protocol for the status of an error.
-func (x *exchange) judge() {
-	if x.how.Status != nil {
-		x.status = x.how.Status(x.fault, x.refused.Load())
-	}
-}
-
-func (x *exchange) check(_ context.Context, req *jsonrpc.Request) error {
-	if x.how.Check != nil {
-		if err := x.how.Check(x.r, req); err != nil {
-			x.refused.Store(true)
-			return err
-		}
-	}
-	if x.early && !req.IsNotification() {
-		if events := x.stream(); events != nil {
-			_ = events.Open(x.r.Context()) // the answer will meet the same error
-		}
-	}
-	return nil
-}
-
-// hasResponse reports whether a payload has a response in it.
+// hasResponse reports whether a payload contains a response.
 func hasResponse(payload []byte) bool {
 	has := false
 	fault := jsonrpc.Scan(payload, func(m *jsonrpc.Message) { has = has || !m.Request })
@@ -190,40 +140,10 @@ func hasResponse(payload []byte) bool {
 
 var nullID = []byte(`,"id":null}`)
 
-// withoutNull cuts the id off a response that has null for one.
+// withoutNull removes the id from a response whose id is null.
 func withoutNull(text []byte) []byte {
 	if head, ok := bytes.CutSuffix(text, nullID); ok {
 		return append(head, '}')
 	}
 	return text
-}
-
-// Send makes the answer a stream, if it is none yet, and sends payload as an event.
-func (x *exchange) Send(ctx context.Context, payload []byte) error {
-	events := x.stream()
-	if events == nil {
-		return jsonrpc.ErrAnswered
-	}
-	return events.Send(ctx, sse.Event{Data: payload})
-}
-
-// stream returns the stream, or nil once the answer is out.
-func (x *exchange) stream() *sse.Writer {
-	return x.events.Get(func() *sse.Writer { return x.server.newWriter(x.w) })
-}
-
-// finish sends the response.
-func (x *exchange) finish(wants acceptance) {
-	events := x.events.End()
-	if events == nil && wants == stream && len(x.text) > 0 && x.status < http.StatusBadRequest {
-		events = sse.NewWriter(x.w, &sse.WriterOptions{KeepAlive: -1, Timeout: x.server.WriteTimeout})
-	}
-	switch {
-	case events == nil:
-		x.write(x.server, x.w, x.r)
-	case len(x.text) == 0:
-		_ = events.Finish() // nothing else to say
-	default:
-		_ = events.Finish(sse.Event{Data: x.text}) // if the client is gone there is nobody to tell
-	}
 }

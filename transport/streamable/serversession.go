@@ -4,88 +4,119 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/eventstream"
 	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
-	"github.com/da1ed7bb/parley/transport/sse"
+	"github.com/da1ed7bb/parley/transport/httprpc"
 )
 
-// begin answers the POST that may begin a session.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request, b *buffer, wants acceptance) {
-	caller := s.caller(r)
+// begin handles the POST that may begin a session.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, b *buffer) {
+	caller, x := s.caller(r), b.response
 	if !s.reserve(caller) {
-		s.refuse(w, r, b.in, full)
+		refuse(x, b.in, full)
 		return
 	}
 	n := s.newSession(caller)
+	if s.Principal != nil {
+		n.principal = s.Principal(r)
+	}
 	s.Begin(n, r)
-	t := &turn{session: n, r: r, buffer: b}
-	t.Sink = drops{} // there is no stream before there is a session
+	t := &turn{session: n, w: w, r: r, buffer: b}
+	b.checks.set(x, r, n.Check, nil)
+	streams := x.Stream
+	x.Stream = false // the headers are sent when the session exists
+	x.Sink = drops{} // there is no stream before there is a session
 	t.reply(r.Context())
+	if t.late {
+		s.mu.Lock()
+		s.unreserveLocked(caller)
+		s.mu.Unlock()
+		n.end()
+		return
+	}
 	if n.Opened != nil && !n.Opened() {
 		s.mu.Lock()
 		s.unreserveLocked(caller)
 		s.mu.Unlock()
 		n.end()
-		t.write(s, w, r)
+		t.write()
 		return
+	}
+	if s.NewID != nil {
+		if id := s.NewID(n); id != "" {
+			n.ID = id
+		}
 	}
 	if !s.publish(n) {
 		n.end()
-		s.refuse(w, r, b.in, stopping)
+		refuse(x, b.in, stopping)
 		return
 	}
 	w.Header()[http.CanonicalHeaderKey(s.SessionHeader)] = []string{n.ID}
-	if wants == stream {
-		out := sse.NewWriter(w, &sse.WriterOptions{KeepAlive: -1, Timeout: s.WriteTimeout})
-		_ = out.Finish(sse.Event{Data: t.text}) // if the client is gone the session will be over
-		return
-	}
-	t.write(s, w, r)
+	x.Stream = streams
+	t.write()
 }
 
-// A turn is one POST within a session. It is the Sink of its own Exchange: the first message makes the answer a stream, which has a goroutine
-// of its own, since the handler has that of the HTTP request. Where handlers may close the stream and go on, it is the other way round.
+// A turn is one POST within a session. It is the Sink of its Response: the first message turns
+// the response into a stream with a separate goroutine, since the handler runs on the goroutine of
+// the HTTP request. If handlers may close the stream and continue, it is the reverse.
 type turn struct {
-	jsonrpc.Exchange
-	answer
+	text    []byte         // the response
+	fault   *jsonrpc.Error // the error in text, if it is one error response
 	session *Session
 	w       http.ResponseWriter
 	r       *http.Request
 	buffer  *buffer
-	early   bool // the stream begins with the handler
-	refused atomic.Bool
-	news    chan struct{} // of one: there is a stream, or the answer. Nil when the handler has the goroutine of the HTTP request
+	late    bool // SendLate has sent the response
+	// capacity 1; signals a stream or the response. Nil if the handler runs on the goroutine of the
+	// HTTP request
+	news chan struct{}
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	log      *eventLog
 	reader   *reader       // of log: the POST itself
 	followed chan struct{} // closed when the goroutine of the stream has ended
-	done     bool          // the answer is there
-	gone     bool          // the client left before there was a stream that it could come back to
+	done     bool          // the response is complete
+	gone     bool          // the client disconnected before there was a stream that it could resume
 }
 
-// within answers a POST of a session.
-func (s *Server) within(w http.ResponseWriter, r *http.Request, b *buffer, wants acceptance) {
+// A turnResponse is a turn with its Response, which are one allocation. Both may outlive the POST,
+// by a Peer that a handler has retained.
+type turnResponse struct {
+	turn
+	response httprpc.Response
+}
+
+// within handles a POST of a session. t is zero; it is nil if the POST names no session.
+func (s *Server) within(w http.ResponseWriter, r *http.Request, b *buffer, t *turn) {
 	n, f := s.find(r)
+	x := b.response
 	if f != nil {
-		s.refuse(w, r, b.in, f)
+		refuse(x, b.in, f)
 		return
 	}
 	defer s.turns.Done()
-	t := &turn{session: n, w: w, r: r, buffer: b, early: wants == stream}
+	t.session, t.w, t.r, t.buffer = n, w, r, b
+	var early *turn // the stream begins with the handler
+	if x.Stream {
+		early = t
+	}
+	b.checks.set(x, r, n.Check, early)
+	x.Stream = false // the events of a session are written by its logs
 	n.enter(t)
 	defer n.leave(t)
 	ctx := context.WithoutCancel(r.Context())
-	if wants == plain {
-		t.Sink = drops{}
+	if x.Sink == nil {
+		x.Sink = drops{}
 		t.reply(ctx)
-		t.write(s, w, r)
+		t.writeOnce()
 		return
 	}
-	t.Sink, t.Asker = t, &n.Asker
+	x.Sink, x.Asker = t, &n.Asker
 	if s.Polling {
 		t.apart(ctx)
 		return
@@ -95,18 +126,29 @@ func (s *Server) within(w http.ResponseWriter, r *http.Request, b *buffer, wants
 		<-t.followed
 		return
 	}
-	t.write(s, w, r)
+	t.writeOnce()
 }
 
-// apart runs the handler on another goroutine, so that the HTTP request may end before it.
+// write sends the response, which is in no log.
+func (t *turn) write() { t.buffer.response.Finish(t.text, t.fault) }
+
+// writeOnce sends the response on the handler's goroutine, unless SendLate has sent it.
+func (t *turn) writeOnce() {
+	if !t.late {
+		t.write()
+	}
+}
+
+// apart runs the handler on another goroutine, so that the HTTP request may end first.
 func (t *turn) apart(ctx context.Context) {
 	s := t.session.server
 	t.news = make(chan struct{}, 1)
 	t.buffer.holders.Add(1)
-	s.turns.Add(1) // find has counted us, so that it is not zero
+	s.turns.Add(1) // find has counted this turn, so that it is not zero
 	go func() {
 		defer s.turns.Done()
 		defer t.buffer.release()
+		defer rescue.Catch(nil, func(error) { t.end(); t.tell() }) // of an EventStore
 		t.reply(context.WithValue(ctx, turnKey{}, t))
 		t.end()
 		t.tell()
@@ -114,38 +156,55 @@ func (t *turn) apart(ctx context.Context) {
 	select {
 	case <-t.news:
 	case <-t.r.Context().Done():
-		t.leave() // what it asked for goes on without it
+		t.leave() // its request continues
 		return
 	}
 	t.mu.Lock()
 	log, rd := t.log, t.reader
 	t.mu.Unlock()
 	if log == nil {
-		t.write(s, t.w, t.r)
+		t.write()
 		return
 	}
-	if log.begin(rd, s.newWriter(t.w)) {
+	if log.begin(rd, t.buffer.response.NewStream()) {
 		s.stream(t.r.Context(), log, rd, t.session.Early)
 	}
 }
 
-// end is called when the answer is there. It returns the log if that is where it went.
+// end is called when the response is complete. It returns the log if the response was added to one.
 func (t *turn) end() *eventLog {
 	t.mu.Lock()
+	again := t.done
 	t.done = true
 	log := t.log
 	t.mu.Unlock()
-	if log != nil {
+	if log != nil && !again {
 		log.finish(t.text)
 	}
 	return log
 }
 
-// stream writes a log to its reader, as the answer to an HTTP request. named: its first event is an id without data.
+// SendLate sends the response while a handler still runs. It appends it to the log if there is one,
+// and otherwise ends the connection.
+func (t *turn) SendLate(out []byte) {
+	t.late = true // read after Answer has returned
+	t.text = out
+	if log := t.end(); t.news != nil {
+		t.tell()
+	} else if log == nil {
+		guard.Late(t.w, http.StatusOK, "application/json", out)
+	} else {
+		<-t.followed
+		guard.Late(t.w, 0, "", nil)
+	}
+}
+
+// stream writes a log to its reader, as the response to an HTTP request. named reports that its
+// first event is an ID without data.
 func (s *Server) stream(ctx context.Context, l *eventLog, r *reader, named bool) {
 	var err error
 	if named {
-		err = r.out.Send(ctx, sse.Event{ID: l.id(l.place())})
+		err = r.out.Send(ctx, eventstream.Event{ID: l.id(l.place())})
 	} else {
 		err = r.out.Open(ctx)
 	}
@@ -157,17 +216,18 @@ func (s *Server) stream(ctx context.Context, l *eventLog, r *reader, named bool)
 	l.follow(ctx, r)
 }
 
-// reply has the payload answered, and decides what goes with the answer.
+// reply handles the payload, and sets the headers and status of the response.
 func (t *turn) reply(ctx context.Context) {
 	n := t.session
-	if n.Check != nil || t.early {
-		t.Check = t.check
+	x := t.buffer.response
+	x.Late = t
+	out, fault := x.Answer(ctx, &n.Answerer, t.buffer.in)
+	if t.late {
+		return
 	}
-	b := t.buffer
-	b.out, t.fault = n.Answerer.Answer(ctx, b.out[:0], b.in, &t.Exchange)
-	t.text = b.out
+	t.text, t.fault = out, fault
 	if t.fault != nil && n.Status != nil {
-		t.status = n.Status(t.fault, t.refused.Load())
+		x.Status = n.Status(t.fault, t.buffer.checks.refused.Load())
 	}
 }
 
@@ -178,20 +238,7 @@ func (t *turn) tell() {
 	}
 }
 
-func (t *turn) check(_ context.Context, req *jsonrpc.Request) error {
-	if t.session.Check != nil {
-		if err := t.session.Check(t.r, req); err != nil {
-			t.refused.Store(true)
-			return err
-		}
-	}
-	if t.early && !req.IsNotification() {
-		_ = t.open()
-	}
-	return nil
-}
-
-// open makes the answer a stream, and returns nil once the answer is out.
+// open turns the response into a stream, and returns nil after the response was sent.
 func (t *turn) open() *eventLog {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,17 +260,19 @@ func (t *turn) open() *eventLog {
 		return log
 	}
 	rd, s := t.reader, t.session.server
-	rd.out = s.newWriter(t.w)
+	rd.out = t.buffer.response.NewStream()
 	followed := make(chan struct{})
 	t.followed = followed
 	go func() { // within waits for it
 		defer close(followed)
+		defer rescue.Catch(nil, nil) // of an EventStore, or an http.ResponseWriter
 		s.stream(t.r.Context(), log, rd, t.session.Early)
 	}()
 	return log
 }
 
-// leave is for a client that is gone before it has heard anything. It knows of no event behind which it could go on.
+// leave handles a client that disconnected before it received an event. It has no event ID with
+// which it could resume.
 func (t *turn) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -233,7 +282,7 @@ func (t *turn) leave() {
 	}
 }
 
-// Send makes the answer a stream, if it is none yet, and sends payload as an event.
+// Send turns the response into a stream, if it is not one yet, and sends payload as an event.
 func (t *turn) Send(ctx context.Context, payload []byte) error {
 	log := t.open()
 	if log == nil {
@@ -244,10 +293,11 @@ func (t *turn) Send(ctx context.Context, payload []byte) error {
 
 type turnKey struct{}
 
-// CloseStream ends the HTTP answer in which a handler speaks, while the handler goes on: its client comes back after the given time
-// and gets the rest. So a long request holds no connection (MCP 2025-11-25, Transports, Resumability and Redelivery). ctx is the
-// handler's. It reports false, and does nothing, where the client could not come back: in no session, in one that is not Early, when it
-// takes no streams, and where [Server] does not have Polling.
+// CloseStream ends the HTTP response of a handler while the handler continues: its client
+// reconnects after the given time and gets the rest. So a long request holds no connection (MCP
+// 2025-11-25, Transports, Resumability and Redelivery). ctx is the handler's. CloseStream returns
+// false, and does nothing, if the client could not reconnect: without a session, in a session that
+// is not Early, if the client accepts no streams, and if [Server] does not have Polling.
 func CloseStream(ctx context.Context, wait time.Duration) bool {
 	t, ok := ctx.Value(turnKey{}).(*turn)
 	if !ok || !t.session.Early {
@@ -266,31 +316,35 @@ func CloseStream(ctx context.Context, wait time.Duration) bool {
 	return true
 }
 
-// get opens the stream of what a session says unasked, or goes on with one that broke.
+// get opens the stream of the messages that the server initiates, or resumes one that broke. A
+// stream with a reader is taken over only by a client that names an event which that reader was
+// sent: the ID of the first event can be guessed.
 func (s *Server) get(w http.ResponseWriter, r *http.Request) {
-	if q, _ := guard.Quality(r.Header["Accept"], sse.ContentType); q == 0 {
+	if q, _ := guard.Quality(r.Header["Accept"], eventstream.ContentType); q == 0 {
 		guard.NotAcceptable().Write(w, r)
 		return
 	}
-	n := s.named(w, r)
+	x := s.response(w, r)
+	defer x.Close()
+	n := s.named(x, w, r)
 	if n == nil {
 		return
 	}
 	defer s.turns.Done()
 	n.enter(nil)
 	defer n.leave(nil)
-	rd := &reader{wake: make(chan struct{}, 1), out: s.newWriter(w)}
+	rd := &reader{wake: make(chan struct{}, 1), out: x.NewStream()}
 	last := r.Header[lastEventKey]
 	if len(last) == 0 {
 		n.mu.Lock()
-		l := n.voice
+		l := n.notifier
 		busy := l.reader != nil
 		if !busy {
 			l.attachLocked(rd, l.sent)
 		}
 		n.mu.Unlock()
 		if busy {
-			s.refuse(w, r, nil, taken)
+			refuse(x, nil, taken)
 			return
 		}
 		s.stream(r.Context(), l, rd, n.Early)
@@ -300,29 +354,37 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	l := n.logs[number]
 	ok = ok && len(last) == 1 && l != nil && l.hasLocked(place)
-	if ok {
-		l.cutLocked() // the client left it, even if nobody has noticed
+	busy := ok && l.reader != nil && !l.wasSentLocked(place)
+	if ok && !busy {
+		l.cutLocked() // the client left it, even if the server has not noticed
 		l.attachLocked(rd, place)
 	}
 	n.mu.Unlock()
-	if !ok {
-		_ = rd.out.Finish(sse.Event{Type: "error", Data: lost}) // if the client is gone there is nobody to tell
+	switch {
+	case !ok:
+		refuse(x, nil, forgotten)
+		return
+	case busy:
+		refuse(x, nil, taken)
 		return
 	}
-	s.stream(r.Context(), l, rd, false) // it has an id
+	s.stream(r.Context(), l, rd, false) // it has an ID
 }
 
-// lastEventKey is LastEventID as net/http keeps it.
+// lastEventKey is LastEventID in canonical form.
 var lastEventKey = http.CanonicalHeaderKey(LastEventID)
 
 var (
-	taken = &Refusal{http.StatusConflict, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the session has a stream already")}
-	lost  = jsonrpc.AppendError(nil, jsonrpc.Version2, jsonrpc.NullID, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: what came after that event is not kept any more"))
+	taken     = &Refusal{http.StatusConflict, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the session already has a stream")}
+	forgotten = &Refusal{http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: this session cannot be resumed after Last-Event-ID")}
+	lost      = jsonrpc.AppendError(nil, jsonrpc.Version2, jsonrpc.NullID, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the events after Last-Event-ID are no longer stored"))
 )
 
 // delete ends a session.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
-	n := s.named(w, r)
+	x := s.response(w, r)
+	defer x.Close()
+	n := s.named(x, w, r)
 	if n == nil {
 		return
 	}
@@ -334,25 +396,26 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 	}
 	s.turns.Done()
 	h := w.Header()
-	h["Cache-Control"] = noStore
-	h["X-Content-Type-Options"] = noSniff
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// named finds the session of a GET or DELETE, or answers. Without one there is only POST.
-func (s *Server) named(w http.ResponseWriter, r *http.Request) *Session {
+// named returns the session of a GET or DELETE, or sends an error response. Without SessionHeader
+// only POST is supported.
+func (s *Server) named(x *httprpc.Response, w http.ResponseWriter, r *http.Request) *Session {
 	route := s.Door(r, nil)
 	if route.Refuse != nil {
-		s.refuse(w, r, nil, route.Refuse)
+		refuse(x, nil, route.Refuse)
 		return nil
 	}
-	if route.Alone != nil || route.Begin || len(r.Header[http.CanonicalHeaderKey(s.SessionHeader)]) == 0 {
+	if route.Alone != nil || route.Begin || len(s.sessionIDs(r)) == 0 {
 		guard.MethodOnly(http.MethodPost).Write(w, r)
 		return nil
 	}
 	n, f := s.find(r)
 	if f != nil {
-		s.refuse(w, r, nil, f)
+		refuse(x, nil, f)
 	}
 	return n
 }

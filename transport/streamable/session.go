@@ -11,66 +11,77 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
+	"github.com/da1ed7bb/parley/internal/x/rescue"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Session is one conversation of a [Server]: its two halves of JSON-RPC, and what it has said. The fields are for Begin to set and not
-// to change later, but for Early and NoBatch of the Answerer, which Opened may set.
+// A Session is one conversation of a [Server]: its two halves of JSON-RPC, and its events. Begin
+// sets the fields, which must not change later, except Early and NoBatch of the Answerer, which
+// Opened may set.
 type Session struct {
-	// ID names the session on the wire. It holds 130 random bits.
+	// ID identifies the session on the wire. While Begin and Opened run for a new session, it has
+	// 130 random bits; then it is that of Server.NewID. It must not be changed.
 	ID string
 
-	// Answerer answers, and Asker keeps the questions that wait for the client's answer.
+	// Answerer handles requests, and Asker tracks the calls that wait for the client's response.
 	Answerer jsonrpc.Answerer
 	Asker    jsonrpc.Asker
 
-	// Cancellation is how the client is told that a question of ours is not waited for any more. Without a Method it is not told.
+	// Cancellation defines the message that cancels a call of the server at the client. Without a
+	// Method, the client is not notified.
 	Cancellation jsonrpc.Cancellation
 
-	// Early: each stream begins with an event that has an id and no data, so that its client can come back even if nothing else has
-	// reached it, and [CloseStream] works.
+	// Early makes each stream begin with an event that has an ID and no data, so that its client
+	// can reconnect even if nothing else has reached it, and [CloseStream] works.
 	Early bool
 
-	// Check, if not nil, sees each request with the HTTP request that it came in, before its handler. An error refuses it as if the
-	// handler had returned it.
+	// Check, if not nil, is called with each request and the HTTP request that it arrived in,
+	// before its handler. An error refuses the request as if the handler had returned it.
 	Check func(*http.Request, *jsonrpc.Request) error
 
-	// Status, if not nil, chooses the HTTP status of a single error response, as in [Alone].
+	// Status, if not nil, returns the HTTP status of a single error response, as in [Alone].
 	Status func(e *jsonrpc.Error, refused bool) int
 
-	// Opened is asked once the first payload is answered whether there is a session now. If not, nothing is kept of it. Nil: there is.
+	// Opened is called after the first payload was handled, and reports whether the session is
+	// open. If not, nothing is stored of it. If nil, the session is open.
 	Opened func() bool
 
-	// Ended is called once, when the session is over, whether it was opened or not. Nil: nothing.
+	// Ended is called once, when the session is over, whether it was opened or not. It may be nil.
 	Ended func()
 
-	server *Server
-	caller string
-	began  time.Time
-	gate   jsonrpc.Gate
+	server    *Server
+	caller    string
+	principal string
+	began     time.Time
+	gate      jsonrpc.Gate
+	used      atomic.Int64 // POSTs and GETs after the first
 
-	mu         sync.Mutex // guards what follows
-	posts      map[*turn]struct{}
-	listening  int           // GETs under way
-	heard      time.Duration // when the last HTTP request began or ended, since began; zero before there is one
-	ended      bool
-	logs       map[uint64]*eventLog
-	voice      *eventLog // number 0
-	lastLog    uint64
-	order      []*eventLog // of each event that is kept, oldest first
-	bytes      int
-	newest     time.Time     // when the last event came
-	room       chan struct{} // closed when those who wait may look again; nil while nobody waits
+	mu        sync.Mutex // guards the fields below
+	posts     map[*turn]struct{}
+	listening int // GETs under way
+	// when the last HTTP request began or ended, since began; zero before the first
+	heard    time.Duration
+	ended    bool
+	logs     map[uint64]*eventLog
+	notifier *eventLog // number 0
+	lastLog  uint64
+	order    []*eventLog // of each stored event, oldest first
+	bytes    int
+	newest   time.Time // when the last event was added
+	// closed to wake the goroutines that wait for room; nil without waiters
+	room       chan struct{}
 	retryAfter time.Duration
-	questions  map[jsonrpc.ID]*eventLog // where they went out
-	kept       bool                     // the Keeper has something
-	answered   []uint64                 // logs that are at their end, of which the Keeper may have something; oldest first
+	questions  map[jsonrpc.ID]*eventLog // the streams on which they were sent
+	kept       bool                     // the Keeper may have events of this session
+	// ended logs of which the Keeper may have events; oldest first
+	answered []uint64
 }
 
 func (s *Server) newSession(caller string) *Session {
 	n := &Session{ID: rand.Text(), server: s, caller: caller, began: time.Now(), gate: jsonrpc.Gate{Max: int64(orInt(s.MaxRunning, 256))}}
-	n.voice = n.makeLog(0, nil)
-	n.logs = map[uint64]*eventLog{0: n.voice}
+	n.notifier = n.makeLog(0, nil)
+	n.logs = map[uint64]*eventLog{0: n.notifier}
 	n.posts = map[*turn]struct{}{}
 	n.Answerer.Gate = &n.gate
 	n.Asker.Limits.Calls = mostQuestions
@@ -78,14 +89,14 @@ func (s *Server) newSession(caller string) *Session {
 	return n
 }
 
-// mostQuestions bounds the questions of one session that wait for an answer.
+// mostQuestions bounds the calls of one session that wait for a response.
 const mostQuestions = 1024
 
-// Voice is the client as seen from the server when nobody has asked: what is sent goes to the stream of its GET. While there is none, 64 messages
-// wait for it, and then whoever has more to say.
-func (n *Session) Voice() jsonrpc.Peer { return jsonrpc.PeerOf(&n.Asker, n.voice) }
+// Voice returns the client as a Peer for messages that the server initiates: they are sent on the
+// stream of its GET. Without that stream, 64 messages wait for it, and further sends block.
+func (n *Session) Voice() jsonrpc.Peer { return jsonrpc.PeerOf(&n.Asker, n.notifier) }
 
-// newLog makes the log for the answer to a POST, with the reader that it will have.
+// newLog creates the log for the response to a POST, with its future reader.
 func (n *Session) newLog(r *reader) *eventLog {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,12 +110,13 @@ func (n *Session) newLog(r *reader) *eventLog {
 
 var idMember = []byte(`"id":`)
 
-// noteQuestion remembers on which stream a question goes out: the word that nobody waits for it follows on the same one.
+// noteQuestion stores on which stream a call of the server is sent: its cancellation follows on the
+// same one.
 func (n *Session) noteQuestion(l *eventLog, payload []byte) {
 	if n.Cancellation.Method == "" || !bytes.Contains(payload, idMember) {
 		return
 	}
-	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // we made it
+	_ = jsonrpc.Scan(payload, func(m *jsonrpc.Message) { // payload was encoded here, so it is valid
 		if !m.Request || m.ID.IsZero() {
 			return
 		}
@@ -129,7 +141,7 @@ func (n *Session) forgetAnsweredLocked() {
 	}
 }
 
-// abandoned tells the client that nobody waits for its answer.
+// abandoned sends the client the cancellation of a call.
 func (n *Session) abandoned(id jsonrpc.ID) {
 	n.mu.Lock()
 	l := n.questions[id]
@@ -146,14 +158,16 @@ func (n *Session) abandoned(id jsonrpc.ID) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.server.writeTimeout())
 	defer cancel()
-	_ = l.Send(ctx, text) // the session is over, or its client does not read: it finds out by itself
+	// the session is over, or its client does not read: the client detects that itself
+	_ = l.Send(ctx, text)
 }
 
-// enter counts an HTTP request under way: a POST, or nil for another.
+// enter counts an HTTP request under way: a POST, or nil for another method.
 func (n *Session) enter(t *turn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.heard = time.Since(n.began)
+	n.used.Add(1)
 	if t == nil {
 		n.listening++
 	} else {
@@ -172,7 +186,8 @@ func (n *Session) leave(t *turn) {
 	}
 }
 
-// quiet is how long nothing was heard of the client. A handler that runs for a client that is gone is no sign of it.
+// quiet returns how long the client has been inactive. A running handler of a disconnected client
+// does not count as activity.
 func (n *Session) quiet() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -187,7 +202,7 @@ func (n *Session) quiet() time.Duration {
 	return time.Since(n.began) - n.heard
 }
 
-// end ends what runs and waits of the session. It does not wait for handlers.
+// end ends everything that runs and waits in the session. It does not wait for handlers.
 func (n *Session) end() {
 	n.mu.Lock()
 	if n.ended {
@@ -206,7 +221,7 @@ func (n *Session) end() {
 	kept := n.kept
 	n.mu.Unlock()
 	if kept {
-		n.server.Keeper.Forget(n.ID)
+		_ = rescue.Run(nil, func() { n.server.Keeper.Forget(n.ID) }) // the session ends in any case
 	}
 
 	n.Asker.Fail(jsonrpc.ErrClosed)
@@ -214,7 +229,7 @@ func (n *Session) end() {
 	cancel()
 	_ = n.Answerer.Drain(over) // it only cancels
 	if n.Ended != nil {
-		n.Ended()
+		_ = rescue.Run(nil, n.Ended) // it may run on the sweeper's goroutine
 	}
 }
 
@@ -227,16 +242,25 @@ func (s *Server) reserve(caller string) bool {
 	return ok
 }
 
-// tooQuiet is how long a session must not have been used to make room for another of the same caller.
+// tooQuiet is how long a session must be unused to make room for another of the same caller.
 const tooQuiet = time.Minute
 
 func (s *Server) tryReserve(caller string) (victim *Session, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.reserved >= orInt(s.MaxSessions, 10_000) {
+	if s.closed {
 		return nil, false
 	}
-	if s.callers[caller] >= s.mostOf(caller) {
+	if s.reserved >= orInt(s.MaxSessions, 10_000) {
+		if victim = s.leastUsedLocked(); victim == nil {
+			return nil, false
+		}
+		s.removeLocked(victim)
+		if s.callers[caller] >= s.mostOf(caller) {
+			return victim, false
+		}
+	}
+	if victim == nil && s.callers[caller] >= s.mostOf(caller) {
 		longest := tooQuiet
 		for _, n := range s.sessions {
 			if q := n.quiet(); n.caller == caller && q > longest {
@@ -256,7 +280,41 @@ func (s *Server) tryReserve(caller string) (victim *Session, ok bool) {
 	return victim, true
 }
 
-// mostOf bounds the sessions of one caller. On the own machine it is often a proxy, through which everybody comes.
+// unusedFor is how long a session that only began must be unused to make room when all places are
+// taken.
+const unusedFor = 2 * time.Second
+
+// leastUsedLocked returns the session that makes room when all places are taken: of the caller with
+// the most sessions, one that was not used since it began, otherwise the one that has been quiet
+// for longest, if that is more than a minute. A session with a request or a reader is never
+// selected.
+func (s *Server) leastUsedLocked() (victim *Session) {
+	var most int
+	var longest time.Duration
+	var unused bool
+	for _, n := range s.sessions {
+		has := s.callers[n.caller]
+		if victim != nil && has < most {
+			continue
+		}
+		quiet, used := n.quiet(), n.used.Load() > handshakePosts
+		if quiet < unusedFor || used && quiet < tooQuiet {
+			continue
+		}
+		// an unused session is selected before a quiet one
+		better := !used && !unused || !used == unused && quiet > longest
+		if victim == nil || has > most || better {
+			victim, most, longest, unused = n, has, quiet, !used
+		}
+	}
+	return victim
+}
+
+// handshakePosts is how many POSTs the opening of a session needs after the first.
+const handshakePosts = 1
+
+// mostOf bounds the sessions of one caller. A caller on the same machine is often a proxy that all
+// clients use.
 func (s *Server) mostOf(caller string) int {
 	if s.Caller == nil {
 		if ip, err := netip.ParseAddr(caller); err != nil || ip.Unmap().IsLoopback() {
@@ -266,7 +324,7 @@ func (s *Server) mostOf(caller string) int {
 	return orInt(s.MaxPerCaller, 100)
 }
 
-// unreserveLocked is the other half of tryReserve.
+// unreserveLocked reverses tryReserve.
 func (s *Server) unreserveLocked(caller string) {
 	s.reserved--
 	if s.callers[caller]--; s.callers[caller] == 0 {
@@ -279,11 +337,17 @@ func (s *Server) removeLocked(n *Session) bool {
 		return false
 	}
 	delete(s.sessions, n.ID)
+	if s.Restore != nil {
+		if s.ended == nil || len(s.ended) >= maxEnded {
+			s.ended = map[string]struct{}{}
+		}
+		s.ended[n.ID] = struct{}{}
+	}
 	s.unreserveLocked(n.caller)
 	return true
 }
 
-// publish makes a session findable, unless the Server has closed meanwhile.
+// publish makes a session available to find, unless the Server has closed meanwhile.
 func (s *Server) publish(n *Session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,19 +355,23 @@ func (s *Server) publish(n *Session) bool {
 		s.unreserveLocked(n.caller)
 		return false
 	}
+	s.publishLocked(n)
+	return true
+}
+
+func (s *Server) publishLocked(n *Session) {
 	s.sessions[n.ID] = n
 	if every := s.sweepEvery(); s.sweeper == nil {
 		s.sweeper = time.AfterFunc(every, s.sweep)
 	} else if len(s.sessions) == 1 {
 		s.sweeper.Reset(every)
 	}
-	return true
 }
 
 func (s *Server) idle() time.Duration     { return orTime(s.Idle, 30*time.Minute) }
 func (s *Server) lifetime() time.Duration { return orTime(s.Lifetime, 24*time.Hour) }
 
-// sweepEvery is how often sessions are looked at that may be over.
+// sweepEvery returns the interval of the search for expired sessions.
 func (s *Server) sweepEvery() time.Duration {
 	every := time.Minute
 	for _, d := range []time.Duration{s.idle(), s.lifetime()} {
@@ -314,7 +382,7 @@ func (s *Server) sweepEvery() time.Duration {
 	return every
 }
 
-// sweep ends the sessions whose time is over. It runs on the timer's goroutine while there are any.
+// sweep ends the expired sessions. It runs on the timer's goroutine while there are sessions.
 func (s *Server) sweep() {
 	var over []*Session
 	s.mu.Lock()
@@ -339,7 +407,7 @@ func (s *Server) sweep() {
 	s.endAll(over)
 }
 
-// endAll ends sessions, several at once where a Keeper may take its time.
+// endAll ends sessions, several at once where a Keeper may be slow.
 func (s *Server) endAll(all []*Session) {
 	if s.Keeper == nil {
 		for _, n := range all {
@@ -348,25 +416,30 @@ func (s *Server) endAll(all []*Session) {
 		return
 	}
 	const atOnce = 32
-	for part := range slices.Chunk(all, atOnce) {
-		var ends sync.WaitGroup
-		for _, n := range part {
-			ends.Go(n.end)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for part := range slices.Chunk(all, atOnce) {
+			var ends sync.WaitGroup
+			for _, n := range part {
+				ends.Go(n.end)
+			}
+			ends.Wait()
 		}
-		ends.Wait()
-	}
+	})
+	grace.Wait(&done, grace.Time) // a Keeper that is slower continues in the background
 }
 
-// Sessions returns how many sessions there are.
+// Sessions returns the number of sessions.
 func (s *Server) Sessions() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(s.sessions)
 }
 
-// find returns the session that a request names, or why not. Whoever got one counts in turns.
+// find returns the session that a request names, or the reason for a refusal. The caller of find is
+// counted in turns.
 func (s *Server) find(r *http.Request) (*Session, *Refusal) {
-	ids := r.Header[http.CanonicalHeaderKey(s.SessionHeader)]
+	ids := s.sessionIDs(r)
 	switch len(ids) {
 	case 1:
 	case 0:
@@ -377,28 +450,70 @@ func (s *Server) find(r *http.Request) (*Session, *Refusal) {
 	s.mu.RLock()
 	n := s.sessions[ids[0]]
 	if n != nil && s.Caller != nil && n.caller != s.Caller(r) {
-		n = nil // of somebody else: it does not exist
+		n = nil // it belongs to another caller: not found
+	}
+	if n != nil && s.Principal != nil && n.principal != s.Principal(r) {
+		n = nil // likewise
 	}
 	if n != nil {
 		s.turns.Add(1)
 	}
+	known := s.sessions[ids[0]] != nil
 	s.mu.RUnlock()
+	if n == nil && !known && s.Restore != nil {
+		return s.restore(ids[0], r)
+	}
 	if n == nil {
 		return nil, unknown
 	}
 	return n, nil
 }
 
+// maxEnded is the maximum number of IDs of ended sessions that are stored.
+const maxEnded = 10_000
+
+// restore continues a session that began at another Server. Its caller is counted in turns.
+func (s *Server) restore(id string, r *http.Request) (*Session, *Refusal) {
+	s.mu.RLock()
+	_, over := s.ended[id]
+	s.mu.RUnlock()
+	if over || !s.Restore(id, r) {
+		return nil, unknown
+	}
+	caller := s.caller(r)
+	if !s.reserve(caller) {
+		return nil, full
+	}
+	n := s.newSession(caller)
+	n.ID = id
+	if s.Principal != nil {
+		n.principal = s.Principal(r)
+	}
+	s.Begin(n, r)
+	s.mu.Lock()
+	if other := s.sessions[id]; other != nil || s.closed { // a concurrent request was first
+		s.unreserveLocked(caller)
+		s.mu.Unlock()
+		n.end()
+		return s.find(r)
+	}
+	s.publishLocked(n)
+	s.turns.Add(1)
+	s.mu.Unlock()
+	return n, nil
+}
+
 var (
-	unnamed    = &Refusal{http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the header that names the session is missing")}
-	namedTwice = &Refusal{http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: two sessions are named")}
-	unknown    = &Refusal{http.StatusNotFound, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: there is no such session")}
+	unnamed    = &Refusal{http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: the session header is missing")}
+	namedTwice = &Refusal{http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: duplicate session header")}
+	unknown    = &Refusal{http.StatusNotFound, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "Invalid Request: unknown session")}
 	full       = &Refusal{http.StatusServiceUnavailable, jsonrpc.NewError(jsonrpc.CodeBusy, "Too many sessions").WithData(jsonrpc.FaultData{Reason: "busy", Retryable: true, RetryAfterMs: 5000})}
 	stopping   = &Refusal{http.StatusServiceUnavailable, jsonrpc.NewError(jsonrpc.CodeShuttingDown, "Shutting down").WithData(jsonrpc.FaultData{Reason: "shutting_down", Retryable: true, RetryAfterMs: 1000})}
 )
 
-// Shutdown lets no session begin any more, answers new requests of sessions with -31004, waits for those that run, and ends all sessions. When
-// ctx ends first, the handlers' contexts end, and Shutdown returns ctx's cause.
+// Shutdown begins no more sessions, answers new requests of sessions with -31004, waits for running
+// ones, and ends all sessions. If ctx ends first, the handlers' contexts end, and Shutdown returns
+// ctx's cause.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -438,5 +553,5 @@ func (s *Server) Close() {
 	}
 	s.mu.Unlock()
 	s.endAll(all)
-	s.turns.Wait()
+	grace.Wait(&s.turns, grace.Time) // a handler that ignores its context continues
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// ask makes a request without a network, and returns the status and what is in the answer.
+// ask makes a request without a network, and returns the status and body of the response.
 func ask(s *Server, method, body string, headers ...string) *httptest.ResponseRecorder {
 	return askIn(context.Background(), s, method, body, headers...)
 }
@@ -50,14 +50,15 @@ func open(t *testing.T, s *Server, headers ...string) string {
 	return sessionHeader + ": " + w.Header().Get(sessionHeader)
 }
 
-// places is how many sessions there are and begin, and how many callers they have.
+// places returns how many sessions exist or are being opened, and how many callers they have.
 func places(s *Server) (reserved, callers int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.reserved, len(s.callers)
 }
 
-// TestExpiry: a session of which nothing is heard ends, one that is used or listened to lives on, and none lives for ever.
+// TestExpiry checks that an inactive session ends, that one that is used or listened to continues,
+// and that none exceeds its Lifetime.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProtocol()
@@ -99,7 +100,7 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestExpiryOfASilentCall: a handler that runs is no sign of its client.
+// TestExpiryOfASilentCall checks that a running handler does not count as activity of its client.
 func TestExpiryOfASilentCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProtocol()
@@ -130,7 +131,8 @@ func TestExpiryOfASilentCall(t *testing.T) {
 	})
 }
 
-// TestSessionLimits: there are bounds for all and for each caller, and whoever has all of its own loses one that it left.
+// TestSessionLimits checks the bounds for all and for each caller, and that a caller at its bound
+// loses a session that it left.
 func TestSessionLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newProtocol().server()
@@ -157,11 +159,12 @@ func TestSessionLimits(t *testing.T) {
 		}
 		open(t, s, "From: 127.0.0.1:1")
 		open(t, s, "From: [::1]:1")
-		refused("the sixth of all", ask(s, "POST", helloText, "From: 192.0.2.3:1"))
+		open(t, s, "From: 192.0.2.3:1") // in the place of the one that was never used
+		refused("the seventh of all", ask(s, "POST", helloText, "From: 192.0.2.4:1"))
 	})
 }
 
-// TestCaller: a session of somebody else does not exist.
+// TestCaller checks that a session of another caller is not found.
 func TestCaller(t *testing.T) {
 	s := newProtocol().server()
 	defer s.Close()
@@ -177,7 +180,8 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// TestBusy: requests past the bound are refused, answers are not, and a handler that waits for its client does not count.
+// TestBusy checks that requests above the bound are refused, that responses are not, and that a
+// handler that waits for its client does not count.
 func TestBusy(t *testing.T) {
 	p := newProtocol()
 	s := p.server()
@@ -206,7 +210,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestShutdown: what runs is answered, what is new is refused, and then all streams end.
+// TestShutdown checks that running requests get their response, that new ones are refused, and that
+// all streams end then.
 func TestShutdown(t *testing.T) {
 	p := newProtocol()
 	s := p.server()
@@ -241,7 +246,7 @@ func TestShutdown(t *testing.T) {
 	get.wantEnd(t)
 }
 
-// TestShutdownInTime: a handler that does not end is told to.
+// TestShutdownInTime checks that the context of a handler that does not end is cancelled.
 func TestShutdownInTime(t *testing.T) {
 	p := newProtocol()
 	s := p.server()
@@ -267,7 +272,8 @@ func TestShutdownInTime(t *testing.T) {
 	}
 }
 
-// TestVanished: clients that begin a session, listen, call and vanish leave nothing behind once their time is over. See the benchmark for what each costs.
+// TestVanished checks that clients that begin a session, listen, call and vanish leave nothing
+// behind after their time is over. See the benchmark for what each costs.
 func TestVanished(t *testing.T) {
 	const sessions = 300
 	p := newProtocol()
@@ -287,7 +293,7 @@ func TestVanished(t *testing.T) {
 		ended.Wait()
 	}
 	vanish()
-	vanish() // now maps and pools have the size they will have
+	vanish() // now maps and pools have their final size
 	before := heap()
 	vanish()
 	if after := heap(); after > before+1<<20 {
@@ -298,7 +304,7 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// glance makes a request and hangs up as soon as some text has come.
+// glance makes a request and hangs up as soon as text has arrived.
 func glance(t *testing.T, web *httptest.Server, request, text string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
@@ -326,7 +332,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkSession tells what a silent session costs.
+// BenchmarkSession measures the cost of a silent session.
 func BenchmarkSession(b *testing.B) {
 	p := newProtocol()
 	p.begun = nil
@@ -342,7 +348,7 @@ func BenchmarkSession(b *testing.B) {
 	b.ReportMetric(float64(heap()-before)/float64(b.N), "heap-B/session")
 }
 
-// BenchmarkPost tells what an answer costs within a session and alone, without a network.
+// BenchmarkPost measures the cost of a response within a session and alone, without a network.
 func BenchmarkPost(b *testing.B) {
 	for _, kind := range []string{"session", "alone"} {
 		b.Run(kind, func(b *testing.B) {
@@ -359,7 +365,7 @@ func BenchmarkPost(b *testing.B) {
 			text := echo("1", "[1]")
 			b.ReportAllocs()
 			for b.Loop() {
-				r := &http.Request{Method: "POST", Header: header, Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)), ProtoMajor: 1}
+				r := &http.Request{Method: "POST", Header: header, Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)), ProtoMajor: 1, ProtoMinor: 1}
 				w := &blank{h: http.Header{}}
 				s.ServeHTTP(w, r)
 				if w.n == 0 {
@@ -379,7 +385,8 @@ func (w *blank) Header() http.Header         { return w.h }
 func (w *blank) WriteHeader(int)             {}
 func (w *blank) Write(p []byte) (int, error) { w.n += len(p); return len(p), nil }
 
-// TestGone: of an answer whose client is gone before it has heard anything nothing is kept: it knows of no event behind which it could go on.
+// TestGone checks that nothing is stored of a response whose client disconnected before it received
+// an event: it has no event ID with which it could resume.
 func TestGone(t *testing.T) {
 	for _, polling := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -410,5 +417,101 @@ func TestGone(t *testing.T) {
 				t.Errorf("polling %t: %d logs, %d events, %d posts are kept", polling, len(n.logs), len(n.order), len(n.posts))
 			}
 		})
+	}
+}
+
+// TestFloodOfSessions checks that sessions that are begun on the same machine and never used again
+// make room for new ones when all places are taken; those that are used, or have a stream, remain.
+func TestFloodOfSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{MaxSessions: 100, SessionHeader: sessionHeader}
+		defer s.Close()
+		session := func(caller string, posts int64) *Session {
+			t.Helper()
+			if !s.reserve(caller) {
+				return nil
+			}
+			n := s.newSession(caller)
+			n.used.Add(posts)
+			if !s.publish(n) {
+				t.Fatal("closed")
+			}
+			return n
+		}
+		used := session("127.0.0.1", 5)
+		other := session("10.0.0.1", 1)
+		listening := session("127.0.0.1", 1)
+		listening.enter(nil)
+		for range 97 {
+			session("127.0.0.1", 1)
+		}
+		if session("127.0.0.1", 1) != nil {
+			t.Error("a session made room at once")
+		}
+		time.Sleep(3 * time.Second)
+		for range 50 {
+			if session("127.0.0.1", 1) == nil {
+				t.Fatal("turned away")
+			}
+		}
+		if session("10.0.0.2", 1) == nil {
+			t.Error("another caller is turned away")
+		}
+		for name, n := range map[string]*Session{"used": used, "of another": other, "with a stream": listening} {
+			if s.sessions[n.ID] != n {
+				t.Errorf("the session %s is gone", name)
+			}
+		}
+		if len(s.sessions) != 100 || s.reserved != 100 {
+			t.Errorf("%d sessions, %d places", len(s.sessions), s.reserved)
+		}
+	})
+}
+
+// TestRestoredSession checks that a session continues at another Server by its ID alone, once for
+// concurrent requests, and not after it has ended or for an ID that Restore rejects.
+func TestRestoredSession(t *testing.T) {
+	replica := func() (*protocol, *Server) {
+		p := newProtocol()
+		s := p.server()
+		s.NewID = func(n *Session) string { return "sealed-" + n.ID }
+		s.Restore = func(id string, _ *http.Request) bool { return strings.HasPrefix(id, "sealed-") }
+		return p, s
+	}
+	_, first := replica()
+	defer first.Close()
+	id := open(t, first)
+	if !strings.HasPrefix(id, sessionHeader+": sealed-") {
+		t.Fatalf("the ID is %s", id)
+	}
+	q, second := replica()
+	defer second.Close()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if w := ask(second, "POST", `{"jsonrpc":"2.0","id":1,"method":"echo","params":[1]}`, id); w.Code != http.StatusOK {
+				t.Errorf("a request at another Server: %d %s", w.Code, w.Body)
+			}
+		})
+	}
+	wg.Wait()
+	if n, callers := places(second); n != 1 || callers != 1 {
+		t.Errorf("%d sessions of %d callers", n, callers)
+	}
+	begun := <-q.begun
+	if begun.ID != strings.TrimPrefix(id, sessionHeader+": ") {
+		t.Errorf("it began with the ID %s", begun.ID)
+	}
+	if w := ask(second, "POST", `{"jsonrpc":"2.0","id":1,"method":"echo"}`, sessionHeader+": other"); w.Code != http.StatusNotFound {
+		t.Errorf("an ID that Restore rejects: %d", w.Code)
+	}
+	if w := ask(second, "DELETE", "", id); w.Code/100 != 2 {
+		t.Fatalf("DELETE: %d", w.Code)
+	}
+	if w := ask(second, "POST", `{"jsonrpc":"2.0","id":1,"method":"echo"}`, id); w.Code != http.StatusNotFound {
+		t.Errorf("after DELETE: %d", w.Code)
+	}
+	if n, _ := places(second); n != 0 {
+		t.Errorf("%d sessions remain", n)
 	}
 }

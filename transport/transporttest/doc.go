@@ -1,4 +1,5 @@
-// Package transporttest is the contract of [jsonrpc.Transport] as a test that every duplex transport passes.
+// Package transporttest tests the contract of [jsonrpc.Transport]. Every duplex transport passes
+// it.
 //
 // A new transport starts with one test:
 //
@@ -6,7 +7,7 @@
 //		transporttest.Run(t, func(t *testing.T) (a, b jsonrpc.Transport) { … }, nil)
 //	}
 //
-// [Run] gets two connected ends for each rule and closes them. A transport that stands on a byte stream also
-// fills in [Options.Over]: then the rules about single bytes run too, on a [Tape], where every read and every
-// write can be counted.
+// [Run] gets two connected ends for each rule and closes them. A transport on top of a byte stream
+// also sets [Options.Over]: then the rules about single bytes run too, on a [Tape], which counts
+// every read and every write.
 package transporttest

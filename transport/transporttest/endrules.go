@@ -29,7 +29,8 @@ func checkTooLarge(e *env) error {
 	limit := e.o.limit()
 	for _, size := range []int{limit + 1, limit + 2, limit + 3, 2*limit + 77} {
 		a, b := e.pipe()
-		// The peer may hang up in the middle of a message that it does not want: what it then says is what counts.
+		// The peer may close the connection in the middle of a message that it rejects: only the
+		// error that it returns is checked.
 		write := func() error { _ = a.Write(burst(numbered(1), sized(size, 1), numbered(2))); return nil }
 		read := func() error {
 			more, err := expect(b, numbered(1))
@@ -51,7 +52,7 @@ func checkTooLarge(e *env) error {
 				if !failure(err) {
 					return fmt.Errorf("Read behind the final error = %v, want an error", err)
 				}
-				return b.Close() // lets the writer go
+				return b.Close() // unblocks the writer
 			case !errors.Is(f.Answer, jsonrpc.ErrInvalidRequest):
 				return fmt.Errorf("Read of %d bytes: Answer is %v, want -32600", size, f.Answer)
 			}
@@ -86,7 +87,8 @@ func checkCloseRead(e *env) error {
 
 func checkCloseWrite(e *env) error {
 	a, b := e.pipe()
-	// The peer takes the first payload and then stops reading: the rest is more than any buffer between the two.
+	// The peer reads the first payload and then stops: the rest is more than any buffer between the
+	// two can hold.
 	large := sized(1<<20, 1)
 	out := burst(numbered(1))
 	for range 16 {
@@ -118,7 +120,7 @@ func checkCloseTwice(e *env) error {
 	var closes []func() error
 	for range 8 {
 		closes = append(closes,
-			func() error { _ = a.Close(); return nil }, // only the first may have something to say
+			func() error { _ = a.Close(); return nil }, // only the first call may return an error
 			func() error { _ = b.Close(); return nil })
 	}
 	if err := all(closes...); err != nil {
@@ -161,7 +163,7 @@ func checkGone(e *env) error {
 	if err := b.Close(); err != nil {
 		return fmt.Errorf("Close: %w", err)
 	}
-	const tries = 100_000 // a socket takes some before it hears of the end
+	const tries = 100_000 // a socket accepts some writes before it detects the close
 	out := burst(sized(1000, 1))
 	noticed := func() bool { return a.Write(out) != nil }
 	for range tries {

@@ -13,15 +13,15 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A rule is one sentence of the contract. check returns what is wrong, and does not call testing.T, so that the
-// suite's own tests can see it fail.
+// A rule is one rule of the contract. check returns what is wrong. It does not call testing.T, so
+// that the suite's own tests can test it with defects.
 type rule struct {
 	name  string
-	needs func(*Options) bool // nil: all carriers
+	needs func(*Options) bool // if nil, the rule applies to all transports
 	check func(*env) error
 }
 
-// env is what a rule works with: ends to make, and ends to close.
+// env creates and closes the ends for a rule.
 type env struct {
 	t        *testing.T
 	o        *Options
@@ -32,14 +32,14 @@ type env struct {
 	open []jsonrpc.Transport
 }
 
-// pipe returns two fresh ends, which are closed after the rule.
+// pipe returns two new ends, which are closed after the rule.
 func (e *env) pipe() (a, b jsonrpc.Transport) {
 	a, b = e.makePipe(e.t)
 	e.keep(a, b)
 	return a, b
 }
 
-// over returns both ends over two tapes, as [Options.Over] makes them.
+// over returns both ends over two tapes, as [Options.Over] creates them.
 func (e *env) over(client, server *Tape) (c, s jsonrpc.Transport) {
 	c, s = e.o.Over(e.t, client, server)
 	e.keep(c, s)
@@ -56,11 +56,11 @@ func (e *env) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range e.open {
-		_ = t.Close() // the rule is over, whatever it says
+		_ = t.Close() // the rule has ended, and its error is irrelevant
 	}
 }
 
-// giveUp closes everything until the rule comes back, which may open more on its way out.
+// giveUp closes all ends until the rule returns. The rule may open more ends meanwhile.
 func (e *env) giveUp(done <-chan struct{}) {
 	tick := time.NewTicker(e.patience / 100)
 	defer tick.Stop()
@@ -74,7 +74,7 @@ func (e *env) giveUp(done <-chan struct{}) {
 	}
 }
 
-// check runs a rule and says where everything stands if it does not come back.
+// check runs a rule and reports the stacks of all goroutines if it does not return.
 func (e *env) check(r rule) error {
 	var err error
 	done := make(chan struct{})
@@ -95,7 +95,7 @@ func (e *env) check(r rule) error {
 	}
 }
 
-// burst puts payloads back to back.
+// burst concatenates payloads.
 func burst(payloads ...[]byte) jsonrpc.Burst {
 	var b jsonrpc.Burst
 	for _, p := range payloads {
@@ -104,17 +104,18 @@ func burst(payloads ...[]byte) jsonrpc.Burst {
 	return b
 }
 
-// numbered is a message that says which one it is.
+// numbered returns a message with the number n.
 func numbered(n int) []byte { return fmt.Appendf(nil, `{"n":%d}`, n) }
 
-// sized is a valid JSON text of exactly n bytes, which differs with seed.
+// sized returns a valid JSON text of exactly n bytes, which differs with seed.
 func sized(n, seed int) []byte {
 	p := bytes.Repeat([]byte{'a' + byte(seed%26)}, n)
 	p[0], p[n-1] = '"', '"'
 	return p
 }
 
-// same reports whether got is what was sent: equal but for raw newlines, which a carrier may have made blanks.
+// same reports whether got equals sent, except for raw newlines, which a transport may have
+// replaced with blanks.
 func same(got, sent []byte) bool {
 	blank := func(p []byte) []byte { return bytes.ReplaceAll(p, []byte("\n"), []byte(" ")) }
 	return bytes.Equal(blank(got), blank(sent))
@@ -132,7 +133,7 @@ func expect(t jsonrpc.Transport, want []byte) (more bool, err error) {
 	return more, nil
 }
 
-// short is a payload as it may stand in an error message.
+// short returns a payload in a form for error messages.
 func short(p []byte) string {
 	if len(p) <= 80 {
 		return fmt.Sprintf("%q", p)
@@ -140,7 +141,7 @@ func short(p []byte) string {
 	return fmt.Sprintf("%q… (%d bytes)", p[:60], len(p))
 }
 
-// all runs the functions at the same time and returns what went wrong.
+// all runs the functions concurrently and returns their errors.
 func all(fs ...func() error) error {
 	errs := make([]error, len(fs))
 	var wg sync.WaitGroup
@@ -151,7 +152,7 @@ func all(fs ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// failure reports whether err ends a transport, and is not an unusable payload that can be read past.
+// failure reports whether err ends a transport, and is not an unusable payload that can be skipped.
 func failure(err error) bool {
 	if err == nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/transporttest"
 )
 
-// A Tape shows what a transport makes of bytes that arrive in any portions.
+// A Tape shows how a transport handles bytes that arrive in pieces of any size.
 func ExamplePlay() {
 	tape := transporttest.Play(io.EOF, []byte(`{"n":`), []byte("1}\n{\"n\":2}\n"))
 	t := stream.New(tape, stream.Line, nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// rules is the whole contract, in the order in which a new transport meets it.
+// rules is the whole contract, in the order in which an implementer needs it.
 var rules = []rule{
 	{"payloads arrive in order", nil, checkOrder},
 	{"a long burst arrives whole", nil, checkBurst},
@@ -68,7 +68,8 @@ func checkOrder(e *env) error {
 }
 
 func checkBurst(e *env) error {
-	const total = 3000 // about 300 KB, and three times the pieces of one writev: more than a socket takes at once
+	// about 300 KB, and three times the pieces of one writev: more than a socket accepts at once
+	const total = 3000
 	padded := func(n int) []byte { return fmt.Appendf(nil, `{"n":%d,"pad":%q}`, n, strings.Repeat("x", 80)) }
 	a, b := e.pipe()
 	var out jsonrpc.Burst
@@ -140,7 +141,7 @@ func checkNewlines(e *env) error {
 			if err != nil {
 				return fmt.Errorf("Read = %w, want %s", err, short(p))
 			}
-			// White space around the value may go, none within it.
+			// White space around the value may be removed, but not inside it.
 			if !same(bytes.TrimSpace(got), bytes.TrimSpace(p)) {
 				return fmt.Errorf("Read = %s, want %s", short(got), short(p))
 			}
@@ -255,7 +256,7 @@ func checkDuplex(e *env) error {
 	return all(write(a), write(b), read(a), read(b))
 }
 
-// checkPingPong has a Read waiting on each side at all times, while the writes go back and forth.
+// checkPingPong alternates writes while a Read waits on each side at all times.
 func checkPingPong(e *env) error {
 	const total = 300
 	a, b := e.pipe()
@@ -291,7 +292,7 @@ func checkPingPong(e *env) error {
 func checkBothWrite(e *env) error {
 	a, b := e.pipe()
 	for n := range 20 {
-		// 4 KiB each fit into the buffers of any carrier that has some.
+		// 4 KiB each fit into the buffers of any transport that has buffers.
 		if err := errors.Join(a.Write(burst(sized(4096, n))), b.Write(burst(sized(4000, n)))); err != nil {
 			return err
 		}
@@ -304,9 +305,10 @@ func checkBothWrite(e *env) error {
 	return nil
 }
 
-// checkTry fills the way to a peer that does not read, and then has Write go on where TryWrite stopped.
+// checkTry fills the connection to a peer that does not read, and then checks that Write continues
+// where TryWrite stopped.
 func checkTry(e *env) error {
-	const most = 64 << 20 // there is no such room
+	const most = 64 << 20 // no buffers are that large
 	size := 50_000
 	if limit := e.o.limit(); limit > 0 {
 		size = min(size, limit)
@@ -324,7 +326,7 @@ func checkTry(e *env) error {
 			break
 		}
 		if bytes += len(out.Bytes); bytes > most {
-			return fmt.Errorf("TryWrite has sent %d bytes that nobody read", bytes)
+			return fmt.Errorf("TryWrite has sent %d bytes that were not read", bytes)
 		}
 	}
 	write := func() error {

@@ -9,25 +9,26 @@ import (
 	"time"
 )
 
-// ErrSilence is what a read on a [Tape] returns where a real connection would wait for the peer.
+// ErrSilence is the error of a read on a [Tape] where a real connection would wait for the peer.
 var ErrSilence = errors.New("transporttest: nothing more was sent")
 
-// A Tape is a net.Conn without a peer: Read plays what was put on it and Write records. It never waits, so that
-// what a transport does with each byte is seen without timers. It is safe for concurrent use.
+// A Tape is a net.Conn without a peer: Read returns its chunks and Write records. It never waits,
+// so that a test can check what a transport does with each byte without timers. It is safe for
+// concurrent use.
 type Tape struct {
-	mu     sync.Mutex // guards what follows
-	chunks [][]byte   // one Read takes at most one
+	mu     sync.Mutex // guards the fields below
+	chunks [][]byte   // one Read returns at most one
 	end    error
 	writes [][]byte
 	closed bool
 }
 
-// Play makes a Tape whose reads return the chunks, at most one in each, and then end.
+// Play returns a Tape whose reads return the chunks, at most one per Read, and then the error end.
 func Play(end error, chunks ...[]byte) *Tape {
 	return &Tape{end: end, chunks: chunks}
 }
 
-// Split cuts data into chunks of n bytes, and a rest.
+// Split cuts data into chunks of n bytes; the last one may be shorter.
 func Split(data []byte, n int) [][]byte {
 	var chunks [][]byte
 	for n < len(data) {
@@ -37,7 +38,7 @@ func Split(data []byte, n int) [][]byte {
 	return append(chunks, data)
 }
 
-// Read returns what is left of the next chunk, as far as it fits.
+// Read returns the rest of the next chunk, up to the length of p.
 func (t *Tape) Read(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,17 +71,17 @@ func (t *Tape) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Writes returns what was written, a slice for each call of Write.
+// Writes returns the written bytes, one slice for each call of Write.
 func (t *Tape) Writes() [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.writes
 }
 
-// Written returns all that was written.
+// Written returns all written bytes.
 func (t *Tape) Written() []byte { return bytes.Join(t.Writes(), nil) }
 
-// Close makes every later Read and Write fail.
+// Close closes the Tape: every later Read and Write fails.
 func (t *Tape) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +96,7 @@ func (t *Tape) Closed() bool {
 	return t.closed
 }
 
-// The rest of net.Conn: a Tape has no address, and it never waits.
+// These methods complete net.Conn: a Tape has no address, and never waits.
 
 func (t *Tape) LocalAddr() net.Addr              { return tapeAddr{} }
 func (t *Tape) RemoteAddr() net.Addr             { return tapeAddr{} }

@@ -10,21 +10,23 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Options say what a carrier cannot do, and give the suite a deeper look into it. The zero value is a carrier
-// with the default limit of 4 MiB that does everything.
+// Options declare what a transport does not support, and give the suite more access to it. The zero
+// value is a transport with the default limit of 4 MiB that supports everything.
 type Options struct {
-	// MaxMessage is the limit of the transports under test, in bytes. Zero means 4 MiB, the default of all
-	// transports; negative means that there is none, and the rules about it do not run.
+	// MaxMessage is the limit of the transports under test, in bytes. Zero means 4 MiB, the default
+	// of all transports; negative means that there is no limit, and the rules about it do not run.
 	MaxMessage int
 
-	// LargeIsFinal says that nothing can be read behind a message over the limit (WebSocket closes with 1009).
+	// LargeIsFinal declares that nothing can be read after a message over the limit (WebSocket
+	// closes with 1009).
 	LargeIsFinal bool
 
-	// Unbuffered says that a Write may wait until the other side reads, however short it is (net.Pipe).
+	// Unbuffered declares that a Write may wait until the other side reads, however short it is
+	// (net.Pipe).
 	Unbuffered bool
 
-	// Over makes a client's and a server's end over a byte stream, after any handshake; each gets a connection of
-	// its own. Nil leaves out the rules about single bytes.
+	// Over creates a client's and a server's end on two byte streams, after any handshake; each end
+	// gets its own stream. If nil, the rules about single bytes do not run.
 	Over func(t *testing.T, client, server net.Conn) (c, s jsonrpc.Transport)
 }
 
@@ -35,12 +37,13 @@ func (o *Options) limit() int {
 	return o.MaxMessage
 }
 
-// patience bounds each rule. A transport that keeps the contract never comes near it.
+// patience bounds each rule. A conforming transport needs far less time.
 const patience = 60 * time.Second
 
-// Run checks the contract of [jsonrpc.Transport], a subtest for each rule. makePipe returns two connected ends;
-// it is called once or more for each rule, and Run closes what it returns. What makePipe started otherwise it ends
-// in t.Cleanup: goroutines that are left then fail the rule.
+// Run checks the contract of [jsonrpc.Transport], with a subtest for each rule. makePipe returns
+// two connected ends; it is called at least once for each rule, and Run closes the ends. Everything
+// else that makePipe starts must end in t.Cleanup: a goroutine that remains after that fails the
+// rule.
 func Run(t *testing.T, makePipe func(t *testing.T) (a, b jsonrpc.Transport), o *Options) {
 	t.Helper()
 	if o == nil {

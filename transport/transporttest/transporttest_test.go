@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A bent Transport does one thing wrong.
+// A bent Transport has one defect.
 type bent struct {
 	jsonrpc.Transport
 	read  func(jsonrpc.Transport) ([]byte, bool, error)
@@ -58,7 +58,7 @@ func (t *bent) Close() error {
 	return t.Transport.Close()
 }
 
-// onRead, onWrite and onClose bend both ends.
+// onRead, onWrite and onClose add a defect to both ends.
 func onRead(f func(p []byte, more bool, err error) ([]byte, bool, error)) func(jsonrpc.Transport) jsonrpc.Transport {
 	return func(t jsonrpc.Transport) jsonrpc.Transport {
 		return &bent{Transport: t, read: func(t jsonrpc.Transport) ([]byte, bool, error) { return f(t.Read()) }}
@@ -80,7 +80,7 @@ func noClose(t jsonrpc.Transport) jsonrpc.Transport {
 	}}
 }
 
-// late keeps a burst until the next one comes.
+// late holds a burst until the next one is written.
 func late(t jsonrpc.Transport) jsonrpc.Transport {
 	var kept jsonrpc.Burst
 	return &bent{Transport: t, write: func(t jsonrpc.Transport, b jsonrpc.Burst) error {
@@ -108,7 +108,7 @@ func oneLock(t jsonrpc.Transport) jsonrpc.Transport {
 	}
 }
 
-var shared [1 << 10]byte // where sharing puts every short payload
+var shared [1 << 10]byte // the memory that sharing uses for every short payload
 
 func sharing(t jsonrpc.Transport) jsonrpc.Transport {
 	return &bent{
@@ -132,7 +132,7 @@ func cutTo(n int) func(jsonrpc.Transport) jsonrpc.Transport {
 	return onRead(func(p []byte, more bool, err error) ([]byte, bool, error) { return p[:min(len(p), n)], more, err })
 }
 
-// oneByOne writes each payload with a call of its own.
+// oneByOne writes each payload with a separate call.
 func oneByOne(t jsonrpc.Transport, b jsonrpc.Burst) error {
 	for p := range b.All() {
 		if err := t.Write(burst(p)); err != nil {
@@ -142,7 +142,7 @@ func oneByOne(t jsonrpc.Transport, b jsonrpc.Burst) error {
 	return nil
 }
 
-// faults has something wrong for every rule, which that rule must find.
+// faults contains a defect for every rule, which that rule must detect.
 var faults = []struct {
 	rule string
 	bend func(jsonrpc.Transport) jsonrpc.Transport
@@ -175,14 +175,15 @@ var faults = []struct {
 		if err := t.Write(b); err != nil {
 			return err
 		}
-		_, _, err := t.Read() // as if it waited for a receipt
+		_, _, err := t.Read() // as if it waited for an acknowledgement
 		return err
 	})},
 	{rule: "TryWrite never waits", bend: func(t jsonrpc.Transport) jsonrpc.Transport {
 		return &bent{Transport: t, try: func(jsonrpc.Transport, jsonrpc.Burst) bool { return true }}
 	}},
 	{rule: "TryWrite never waits", bend: func(t jsonrpc.Transport) jsonrpc.Transport {
-		return &bent{Transport: t, try: func(t jsonrpc.Transport, b jsonrpc.Burst) bool { // and Write begins anew
+		// Write then starts again from the beginning
+		return &bent{Transport: t, try: func(t jsonrpc.Transport, b jsonrpc.Burst) bool {
 			if len(b.Ends) == 1 {
 				_ = t.Write(b)
 			}
@@ -211,7 +212,7 @@ var faults = []struct {
 	{rule: "wire: more is true when another is here", bend: moreIs(false)},
 }
 
-// TestRules sees each rule pass on an honest transport and fail on one that is bent.
+// TestRules checks that each rule passes on a correct transport and fails on one with a defect.
 func TestRules(t *testing.T) {
 	for _, r := range rules {
 		if err := check(t, r, time.Minute, nil, nil); err != nil {

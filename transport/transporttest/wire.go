@@ -10,14 +10,14 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A direction is one half of a wire: how to write on a tape, and how to read from one.
+// A direction is one half of a wire: how to write to a tape, and how to read from one.
 type direction struct {
 	name   string
 	writer func(e *env, t *Tape) jsonrpc.Transport
 	reader func(e *env, t *Tape) jsonrpc.Transport
 }
 
-// directions: a WebSocket client masks what its server does not.
+// directions has both directions: a WebSocket client masks its frames, and a server does not.
 var directions = []direction{
 	{"client to server", client, server},
 	{"server to client", server, client},
@@ -33,7 +33,7 @@ func server(e *env, t *Tape) jsonrpc.Transport {
 	return s
 }
 
-// record returns the bytes that carry each of the bursts.
+// record returns the bytes of each of the bursts on the wire.
 func (d direction) record(e *env, bursts ...jsonrpc.Burst) ([][]byte, error) {
 	tape := Play(io.EOF)
 	w := d.writer(e, tape)
@@ -83,7 +83,7 @@ func checkSplits(e *env) error {
 		}
 		wire := writes[0]
 		splits := map[string][][]byte{"1 byte": Split(wire, 1), "7 bytes": Split(wire, 7), "4096 bytes": Split(wire, 4096)}
-		rng := rand.New(rand.NewPCG(1, 2)) // fixed, so that a failure comes again
+		rng := rand.New(rand.NewPCG(1, 2)) // fixed, so that a failure is reproducible
 		for i := range 20 {
 			var chunks [][]byte
 			for rest := wire; len(rest) > 0; {
@@ -107,8 +107,8 @@ func checkSplits(e *env) error {
 	})
 }
 
-// checkCuts lets the wire fall silent behind every single byte: what is whole by then must be read, what is not must
-// not, and more must have been false whenever the next Read had to wait.
+// checkCuts ends the input after every single byte. Complete payloads must be read, an incomplete
+// one must not, and more must have been false whenever the next Read had to wait.
 func checkCuts(e *env) error {
 	payloads := [][]byte{numbered(1), []byte(`""`), sized(130, 1), []byte("[ ]"), numbered(22)}
 	return both(func(d direction) error {
@@ -152,7 +152,8 @@ func checkCuts(e *env) error {
 	})
 }
 
-// checkMore: without it no answers are coalesced, which costs half the speed at 50 callers.
+// checkMore checks that more is reported: without it responses are not coalesced, which costs half
+// the speed at 50 callers.
 func checkMore(e *env) error {
 	const total = 20
 	return both(func(d direction) error {

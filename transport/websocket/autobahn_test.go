@@ -12,19 +12,23 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// The behaviours that the Autobahn test suite checks, under its numbers: groups 1 to 7 and 10, which are all without
-// compression, and group 9 as far as our limits let it pass. The cases are written from what each checks. Where this
-// transport is stricter on purpose, the number stands and the expectation is ours: binary messages (1.2, 9.2, 9.4, 9.6, 9.8)
-// end with 1003, more than 1,024 fragments (9.3.1 to 9.3.3) and more than 4 MiB (9.1.5, 9.1.6) with 1009.
+// These are the behaviours that the Autobahn test suite checks, under its numbers: groups 1 to 7
+// and 10, which are all without compression, and group 9 as far as the limits of this transport
+// permit. The cases are written from what each one checks. Where this transport is deliberately
+// stricter, the number is the suite's and the expectation is parley's: binary messages (1.2, 9.2,
+// 9.4, 9.6, 9.8) end with 1003, more than 1,024 fragments (9.3.1 to 9.3.3) and more than 4 MiB
+// (9.1.5, 9.1.6) with 1009.
 //
-// The end under test echoes what message returns: Read itself would skip the blank ones.
+// The end under test echoes the result of message: Read itself would skip the blank ones.
 
-// A behaviour is what one side sends, and all that comes back up to the close frame.
+// A behaviour is what one side sends, and everything that is sent back, up to the close frame.
 type behaviour struct {
 	id   string
-	chop int        // how it is sent: whole, by frame, or in pieces of so many bytes
+	chop int        // how it is sent: whole, by frame, or in pieces of this many bytes
 	send []rawFrame // sent in order
-	cut  int        // not 0: only so many bytes of the last payload are sent, so the answer must come before the rest
+	// if not 0, only this many bytes of the last payload are sent, so the response must arrive
+	// before the rest
+	cut  int
 	want []rawFrame
 }
 
@@ -62,7 +66,7 @@ func fragments(p string, n int) []rawFrame {
 	}
 }
 
-// parts makes one fragment of each string.
+// parts returns one fragment for each string.
 func parts(ps ...string) []rawFrame {
 	out := []rawFrame{{text, ps[0]}}
 	for _, p := range ps[1:] {
@@ -74,12 +78,13 @@ func parts(ps ...string) []rawFrame {
 
 func number(group string, n int) string { return group + "." + strconv.Itoa(n) }
 
-// echoed is a behaviour that ends with a close frame of ours and its echo.
+// echoed returns a behaviour that ends with a close frame from the test and its echo.
 func echoed(id string, chop int, send []rawFrame, want ...rawFrame) behaviour {
 	return behaviour{id: id, chop: chop, send: append(send[:len(send):len(send)], bye(1000)), want: append(want, bye(1000))}
 }
 
-// refused is a behaviour that ends with a close frame from the end under test, before we say anything.
+// refused returns a behaviour that ends with a close frame from the end under test, before the test
+// sends one.
 func refused(id string, chop, code int, send []rawFrame, want ...rawFrame) behaviour {
 	return behaviour{id: id, chop: chop, send: send, want: append(want, bye(code))}
 }
@@ -220,7 +225,7 @@ func autoFragmentation() []behaviour {
 	return []behaviour{echoed("10.1.1", whole, fragments(p, 1300), msg(p))}
 }
 
-// limits is group 9. Its messages of 8 and 16 MiB are not sent: they are refused by their header.
+// limits returns group 9. Its messages of 8 and 16 MiB are not sent: their header is refused.
 func limits() []behaviour {
 	var all []behaviour
 	for i, n := range []int{64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20, 16 << 20} {
@@ -312,27 +317,27 @@ func (b behaviour) run(t *testing.T, r role) {
 			t.Fatalf("frame %d: %v, want %s", i, err, want)
 		}
 		if want.bits == close8 && len(got.payload) > 2 {
-			got.payload = got.payload[:2] // the words are nobody's contract
+			got.payload = got.payload[:2] // the text of the reason is not compared
 		}
 		if got != want {
 			t.Fatalf("frame %d is %s, want %s", i, got, want)
 		}
 	}
-	if !r.client { // a server ends the connection, a client waits for that
+	if !r.client { // a server ends the connection, and a client waits for that
 		if f, err := r.readFrame(conn); err == nil {
 			t.Errorf("after the close frame: %s", f)
 		}
 	}
 	conn.Close()
 	<-over
-	<-sent // an error is fine: what is left to send may meet a closed connection
+	<-sent // an error is fine: the rest of the data may meet a closed connection
 }
 
 func (f rawFrame) String() string {
 	return fmt.Sprintf("%#x %.80q (%d bytes)", f.bits, f.payload, len(f.payload))
 }
 
-// play sends the frames as the case wants them chopped.
+// play sends the frames in the pieces that the case defines.
 func (b behaviour) play(r role, conn net.Conn) error {
 	var pieces [][]byte
 	for i, f := range b.send {
@@ -364,9 +369,9 @@ func (b behaviour) play(r role, conn net.Conn) error {
 func echo(tr *Transport) {
 	for {
 		tr.reading.Lock()
-		p, err := tr.message()
+		p, err := tr.readMessage()
 		if err != nil {
-			_ = tr.stop(err)
+			_ = tr.stopReading(err)
 		}
 		tr.reading.Unlock()
 		if err != nil {

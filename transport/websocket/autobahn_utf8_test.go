@@ -14,10 +14,10 @@ type sample struct {
 
 func always(valid bool) func(int) bool { return func(int) bool { return valid } }
 
-// kosme has the old accent, which takes three bytes.
+// kosme has the old accent, which is three bytes long.
 const kosme = "κ\u1f79σμε"
 
-// utf8Cases is group 6.
+// utf8Cases returns group 6.
 func utf8Cases() []behaviour {
 	const euro = "Hello-µ@ßöäüàá-UTF-8!!"
 	surrogate := kosme + "\xed\xa0\x80edited"
@@ -32,8 +32,9 @@ func utf8Cases() []behaviour {
 		refused("6.3.1", whole, 1007, frames(msg(surrogate))),
 		refused("6.3.2", whole, 1007, fragments(surrogate, 1)),
 
-		// Fail fast: the connection ends at the first wrong byte, before the message does. In the first case of each
-		// pair that byte is past U+10FFFF, in the second what it begins could have been a character.
+		// Fail fast: the connection ends at the first wrong byte, before the message does. In the
+		// first case of each pair that byte is past U+10FFFF; in the second, its start could still
+		// have become a character.
 		{id: "6.4.1", send: parts(kosme, "\xf4\x90\x80\x80", "edited")[:2], want: frames(bye(1007))},
 		{id: "6.4.2", send: parts(kosme+"\xf4", "\x90", "\x80\x80edited")[:2], want: frames(bye(1007))},
 		{id: "6.4.3", send: frames(msg(kosme + "\xf4\x90\x80\x80edited")), cut: 15, want: frames(bye(1007))},
@@ -101,7 +102,7 @@ func lonelyContinuations() []string {
 	return append(texts, string(every))
 }
 
-// lonelyStarts are all first bytes of each length, a space behind each.
+// lonelyStarts returns all first bytes of each length, each followed by a space.
 func lonelyStarts() []string {
 	var texts []string
 	for _, span := range [][2]int{{0xc0, 0xdf}, {0xe0, 0xef}, {0xf0, 0xf7}, {0xf8, 0xfb}, {0xfc, 0xfd}} {
@@ -114,7 +115,7 @@ func lonelyStarts() []string {
 	return texts
 }
 
-// unfinished are the first and the last character of each length without its last byte.
+// unfinished returns the first and the last character of each length without its last byte.
 func unfinished() []string {
 	return []string{
 		"\xc0", "\xe0\x80", "\xf0\x80\x80", "\xf8\x80\x80\x80", "\xfc\x80\x80\x80\x80",
@@ -132,7 +133,7 @@ func pairedSurrogates() []string {
 	return texts
 }
 
-// nonCharacters are the last two code points of each plane, which are valid UTF-8.
+// nonCharacters returns the last two code points of each plane, which are valid UTF-8.
 func nonCharacters() []string {
 	var texts []string
 	for plane := range rune(17) {

@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// BenchmarkOneWay is a burst from one role to the other, over TCP.
+// BenchmarkOneWay sends bursts from one role to the other, over TCP.
 func BenchmarkOneWay(b *testing.B) {
 	for _, r := range roles { // the writer
 		for _, size := range []struct{ payload, burst int }{{92, 1}, {92, 50}, {64 << 10, 1}, {1 << 20, 1}} {
@@ -37,7 +37,8 @@ func BenchmarkOneWay(b *testing.B) {
 	}
 }
 
-// BenchmarkRoundTrip is a message there and back with nobody else, beside the same bytes on bare TCP.
+// BenchmarkRoundTrip sends one message back and forth without other traffic, and compares it with
+// the same bytes on bare TCP.
 func BenchmarkRoundTrip(b *testing.B) {
 	payload := bytes.Repeat([]byte("x"), 92)
 	b.Run("websocket", func(b *testing.B) {
@@ -90,7 +91,8 @@ func bareEcho(conn net.Conn) {
 	}
 }
 
-// BenchmarkCall is a small typed call through two Conns, quick, from one caller and from 50.
+// BenchmarkCall makes a small typed call through two Conns, in mode quick, from one caller and from
+// 50.
 func BenchmarkCall(b *testing.B) {
 	type args struct {
 		Minuend    int `json:"minuend"`

@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// A Code is why a connection was closed (RFC 6455, section 7.4.1, and IANA's registry).
+// A Code is the reason why a connection was closed (RFC 6455, section 7.4.1, and IANA's registry).
 type Code uint16
 
 const (
@@ -25,8 +25,8 @@ const (
 	CloseTryLater      Code = 1013 // overloaded, or the peer reads too slowly
 )
 
-// sendable reports whether c may stand in a close frame: the codes that are defined and not for local use, and those of
-// libraries and applications.
+// sendable reports whether a close frame may contain c: the defined codes that are not for local
+// use, and the codes of libraries and applications.
 func (c Code) sendable() bool {
 	switch {
 	case 1000 <= c && c <= 1003, 1007 <= c && c <= 1014, 3000 <= c && c <= 4999:
@@ -35,10 +35,10 @@ func (c Code) sendable() bool {
 	return false
 }
 
-// A CloseError is how the peer ended the connection.
+// A CloseError reports how the peer ended the connection.
 type CloseError struct {
 	Code   Code
-	Reason string // the peer's words, at most 123 bytes of UTF-8
+	Reason string // text from the peer, at most 123 bytes of UTF-8
 }
 
 func (e *CloseError) Error() string {
@@ -51,7 +51,7 @@ func (e *CloseError) Error() string {
 	return fmt.Sprintf("websocket: closed by the peer with %d: %.64q", e.Code, e.Reason)
 }
 
-// Unwrap makes an end without a closing handshake an io.ErrUnexpectedEOF.
+// Unwrap returns io.ErrUnexpectedEOF for an end without a closing handshake.
 func (e *CloseError) Unwrap() error {
 	if e.Code == CloseAbnormal {
 		return io.ErrUnexpectedEOF
@@ -59,20 +59,22 @@ func (e *CloseError) Unwrap() error {
 	return nil
 }
 
-// Close ends the connection with code 1000, or what [Transport.SetClose] says. It waits for the closing handshake, at most
-// [Options.CloseTimeout], and unblocks Read at once and Write within that time. It is safe to call from anywhere, more
-// than once; all calls wait and return nil.
+// Close ends the connection with code 1000, or with the code set by [Transport.SetClose]. It waits
+// for the closing handshake, at most [Options.CloseTimeout], and unblocks Read at once and Write
+// within that time. It is safe for concurrent use and may be called more than once; all calls wait
+// and return nil.
 func (t *Transport) Close() error {
 	t.mu.Lock()
-	_ = t.partLocked(t.goodbye, jsonrpc.ErrClosed) // an earlier cause holds
+	_ = t.startCloseLocked(t.closeWith, jsonrpc.ErrClosed) // an earlier cause takes precedence
 	t.mu.Unlock()
 	<-t.done
 	return nil
 }
 
-// CloseWith is Close with a code and a reason, which is cut to 123 bytes: 1001 when a server stops, 1008 for a rule that was
-// broken, 1013 for a peer that reads too slowly. It fails only for a code that may not be sent, and then does nothing.
-// If the peer was first, or broke the rules, the code is not sent.
+// CloseWith is Close with a code and a reason, which is cut to 123 bytes: 1001 when a server stops,
+// 1008 for a rule that was broken, 1013 for a peer that reads too slowly. It fails only for a code
+// that may not be sent, and then does nothing. If the peer closed first, or broke the rules, the
+// code is not sent.
 func (t *Transport) CloseWith(code Code, reason string) error {
 	if err := t.SetClose(code, reason); err != nil {
 		return err
@@ -80,21 +82,22 @@ func (t *Transport) CloseWith(code Code, reason string) error {
 	return t.Close()
 }
 
-// SetClose sets the code and the reason of a later Close, for who does not call Close itself: a server that
-// stops sets 1001 and lets the Conn close when its calls are done. It fails for a code that may not be sent.
+// SetClose sets the code and the reason of a later Close, for code that does not call Close itself:
+// a server that stops sets 1001 and lets the Conn close when its calls are done. It fails for a
+// code that may not be sent.
 func (t *Transport) SetClose(code Code, reason string) error {
 	if !code.sendable() {
 		return fmt.Errorf("websocket: close code %d must not be sent", code)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.goodbye = farewell{kind: asking, code: code, reason: reason}
+	t.closeWith = closeMode{kind: asking, code: code, reason: reason}
 	return nil
 }
 
-// A farewell is how a connection ends. There is one, whoever comes first: Close, the peer, the peer's mistake, or a
-// network that fails.
-type farewell struct {
+// A closeMode is the way in which a connection ends. The first cause decides: Close, the peer, a
+// violation by the peer, or a network that fails.
+type closeMode struct {
 	kind   kind
 	code   Code
 	reason string
@@ -103,22 +106,23 @@ type farewell struct {
 type kind int
 
 const (
-	asking   kind = iota // we close first: the peer's close frame is awaited
-	replying             // the peer's close frame is here
-	failing              // the peer broke the rules: nothing it sends is understood any more
+	asking   kind = iota // this side closes first and waits for the peer's close frame
+	replying             // the peer's close frame has arrived
+	failing              // the peer broke the rules: nothing that it sends can be interpreted
 	abrupt               // nothing can be sent
 )
 
-// part ends the reading with a cause and returns the one that holds: this one, or an earlier one. If it is the peer
-// that ended it, writing goes on until Close or for CloseTimeout, so that answers to what came before still go out
-// (RFC 6455, section 5.5.1, lets the reply to a close frame wait for them).
-func (t *Transport) part(f farewell, cause error) error {
+// startClose ends the reading with a cause and returns the effective cause: this one, or an earlier
+// one. If the peer ended the connection, writing continues until Close or for CloseTimeout, so that
+// responses to earlier requests are still sent (RFC 6455, section 5.5.1, permits delaying the reply
+// to a close frame for them).
+func (t *Transport) startClose(f closeMode, cause error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.partLocked(f, cause)
+	return t.startCloseLocked(f, cause)
 }
 
-func (t *Transport) partLocked(f farewell, cause error) error {
+func (t *Transport) startCloseLocked(f closeMode, cause error) error {
 	if t.cause == nil {
 		t.cause, t.last = cause, f
 		t.over.Store(true)
@@ -126,25 +130,25 @@ func (t *Transport) partLocked(f farewell, cause error) error {
 			t.timer.Stop()
 		}
 		if f.kind == replying || f.kind == failing {
-			t.timer = time.AfterFunc(t.settings.close, t.leave)
+			t.timer = time.AfterFunc(t.settings.close, t.startHandshake)
 			return cause
 		}
 	}
 	if f.kind == abrupt {
 		t.last = f
 	}
-	t.leaveLocked()
+	t.startHandshakeLocked()
 	return t.cause
 }
 
-func (t *Transport) leave() {
+func (t *Transport) startHandshake() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.leaveLocked()
+	t.startHandshakeLocked()
 }
 
-// leaveLocked begins the farewell.
-func (t *Transport) leaveLocked() {
+// startHandshakeLocked starts the closing handshake.
+func (t *Transport) startHandshakeLocked() {
 	if t.ending {
 		return
 	}
@@ -152,37 +156,41 @@ func (t *Transport) leaveLocked() {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
-	_ = t.conn.SetReadDeadline(time.Unix(1, 0)) // wakes Read; the farewell is bounded by its own timer
-	go t.run(t.last)
+	t.in.counted.Close() // what is read from now on is dropped
+	// wakes Read; the closing handshake has its own timer
+	_ = t.conn.SetReadDeadline(time.Unix(1, 0))
+	go t.runHandshake(t.last)
 }
 
-// run says goodbye and closes the connection, in CloseTimeout. It is the goroutine that done tells the end of.
-func (t *Transport) run(f farewell) {
+// runHandshake performs the closing handshake and closes the connection, within CloseTimeout. The
+// channel done is closed when it returns.
+func (t *Transport) runHandshake(f closeMode) {
 	defer close(t.done)
 	if f.kind == abrupt {
-		t.cut()
+		t.cutOff()
 	} else {
-		bound := time.AfterFunc(t.settings.close, t.cut) // ends every read and write below
+		bound := time.AfterFunc(t.settings.close, t.cutOff) // ends every read and write below
 		defer bound.Stop()
-		if t.sayClose(f) {
+		if t.writeCloseFrame(f) {
 			t.linger(f)
 		}
 	}
-	_ = t.conn.Close() // there is nobody left to tell
+	_ = t.conn.Close() // the error can no longer be reported
 	t.flushes.Wait()
 }
 
-// cut closes the connection under TLS, which would first try to say goodbye itself.
-func (t *Transport) cut() {
+// cutOff closes the connection below TLS, which would otherwise first send its own close message.
+func (t *Transport) cutOff() {
 	if c, ok := t.conn.(interface{ NetConn() net.Conn }); ok {
-		_ = c.NetConn().Close() // there is nobody left to tell
+		_ = c.NetConn().Close() // the error can no longer be reported
 		return
 	}
-	_ = t.conn.Close() // there is nobody left to tell
+	_ = t.conn.Close() // the error can no longer be reported
 }
 
-// sayClose writes the close frame, behind the pongs that wait, and reports whether it could.
-func (t *Transport) sayClose(f farewell) bool {
+// writeCloseFrame writes the close frame, after the pongs that wait, and reports whether it
+// succeeded.
+func (t *Transport) writeCloseFrame(f closeMode) bool {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	if t.torn {
@@ -203,12 +211,13 @@ func (t *Transport) sayClose(f farewell) bool {
 	return out.err == nil
 }
 
-// linger waits until the peer has read what was sent: a socket that is closed while bytes come in is reset, and the peer may
-// then never see the close frame. The server ends its side first (RFC 6455, section 7.1.1).
-func (t *Transport) linger(f farewell) {
+// linger waits until the peer has read what was sent: a socket that is closed while bytes arrive is
+// reset, and the peer may then never receive the close frame. The server ends its side first (RFC
+// 6455, section 7.1.1).
+func (t *Transport) linger(f closeMode) {
 	t.reading.Lock() // Read is over, or has just been woken
 	defer t.reading.Unlock()
-	_ = t.conn.SetReadDeadline(time.Time{}) // the timer of run bounds all that follows
+	_ = t.conn.SetReadDeadline(time.Time{}) // the timer of run bounds everything below
 	if f.kind == asking && !t.awaitClose() {
 		return
 	}
@@ -218,10 +227,11 @@ func (t *Transport) linger(f farewell) {
 			return
 		}
 	}
-	_, _ = io.Copy(io.Discard, t.conn) // only its end matters
+	_, _ = io.Copy(io.Discard, t.conn) // waits only for the end of the connection
 }
 
-// awaitClose reads frames, and drops them, until the peer's close frame. It goes on where Read was woken.
+// awaitClose reads and drops frames until the peer's close frame. It continues where Read was
+// woken.
 func (t *Transport) awaitClose() bool {
 	in := &t.in
 	in.detach()
@@ -231,7 +241,7 @@ func (t *Transport) awaitClose() bool {
 		n := min(skip, int64(in.limit-in.next))
 		in.next += int(n)
 		skip -= n
-		in.forget()
+		in.forgetPayload()
 		if skip == 0 {
 			h, n, bad := parseHeader(in.rest(), !t.client)
 			switch {
@@ -249,8 +259,8 @@ func (t *Transport) awaitClose() bool {
 	}
 }
 
-// detach moves what was not looked at to another buffer. The old one is not given back: whoever called Read may still
-// use the message in it.
+// detach moves the unread bytes to another buffer. The old one is not returned to the pool: the
+// caller of Read may still use the message in it.
 func (in *reader) detach() {
 	if in.lent == nil {
 		return
@@ -261,11 +271,11 @@ func (in *reader) detach() {
 	in.start, in.end, in.valid, in.next, in.limit = 0, 0, 0, 0, copy(in.buf, rest)
 }
 
-// skim is fill without deadlines, for bytes that nobody will see.
+// skim is fill without deadlines, for bytes that are discarded.
 func (t *Transport) skim() error {
 	in := &t.in
 	if in.lent != nil && in.limit == len(in.buf) {
-		in.room()
+		in.room(len(in.buf))
 	}
 	for {
 		n, err := in.source.read(t.conn, in)
@@ -276,7 +286,7 @@ func (t *Transport) skim() error {
 	}
 }
 
-// final makes an error one that Read cannot go on behind. The peer is told by the close frame.
+// final returns an error after which Read cannot continue. The close frame reports it to the peer.
 func final(bad *violation) error {
 	return &jsonrpc.FrameError{Final: true, Err: bad}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/transporttest"
 )
 
-// TestCloseHandshake: both ends end in order, without waiting for any time to pass, and both hear the right thing.
+// TestCloseHandshake checks that both ends close in order, without waiting for a timeout, and that
+// both get the right error.
 func TestCloseHandshake(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -50,7 +51,7 @@ func TestCloseHandshake(t *testing.T) {
 	}
 }
 
-// readingThenClosing is what a Conn does: it reads to the end and closes.
+// readingThenClosing does what a Conn does: it reads to the end and closes.
 func readingThenClosing(tr *Transport) <-chan error {
 	failed := make(chan error, 1)
 	go func() {
@@ -61,7 +62,8 @@ func readingThenClosing(tr *Transport) <-chan error {
 	return failed
 }
 
-// TestLastWords: what was read before the end may still be answered; the close frame comes behind that.
+// TestLastWords checks that requests read before the end may still be answered; the close frame
+// follows the responses.
 func TestLastWords(t *testing.T) {
 	for _, r := range roles {
 		for name, c := range map[string]struct {
@@ -103,7 +105,8 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestCloseBoth: two that close at the same moment, with messages on their way, do not wait for each other.
+// TestCloseBoth checks that two ends that close at the same moment, with messages on their way, do
+// not wait for each other.
 func TestCloseBoth(t *testing.T) {
 	for range 20 {
 		a, b := dialled(t, &Options{CloseTimeout: time.Hour})
@@ -119,8 +122,9 @@ func TestCloseBoth(t *testing.T) {
 	}
 }
 
-// TestCloseDuringMessage: the close frame is found behind what was on its way, also when Read was woken within a frame.
-// Bytes in the middle of a message make no sense as frames, and would end it early.
+// TestCloseDuringMessage checks that the close frame is detected after the data on its way, also
+// when Read was woken within a frame. Bytes in the middle of a message, interpreted as frames,
+// would end the message early.
 func TestCloseDuringMessage(t *testing.T) {
 	for _, cut := range []int{1, 5, 8, 40_000, 100_000} {
 		bubble(t, func(t *testing.T, r role) {
@@ -143,7 +147,7 @@ func TestCloseDuringMessage(t *testing.T) {
 			}
 			start := time.Now()
 			write(t, conn, r.raw(close8, closing(1000, "")))
-			if !r.client { // the server ends first, and has answered nothing
+			if !r.client { // the server ends first, and has sent nothing
 				if f, err := r.readFrame(conn); !errors.Is(err, io.EOF) {
 					t.Errorf("cut at %d: %s, %v, want the end", cut, f, err)
 				}
@@ -166,7 +170,8 @@ type halfConn struct {
 
 func (c *halfConn) CloseWrite() error { c.halves++; return nil }
 
-// TestPayloadOutlivesClose: Close may come while the last message is still in use; what arrives then goes elsewhere.
+// TestPayloadOutlivesClose checks that Close may be called while the last message is still in use;
+// later data is stored elsewhere.
 func TestPayloadOutlivesClose(t *testing.T) {
 	for _, r := range roles {
 		tr, conn := r.start(t, &Options{CloseTimeout: time.Hour})
@@ -190,7 +195,8 @@ func TestPayloadOutlivesClose(t *testing.T) {
 	}
 }
 
-// TestServerEndsFirst: a client waits for the server to end the connection (RFC 6455, section 7.1.1).
+// TestServerEndsFirst checks that a client waits for the server to end the connection (RFC 6455,
+// section 7.1.1).
 func TestServerEndsFirst(t *testing.T) {
 	for _, r := range roles {
 		for name, end := range map[string][]byte{"closed": r.raw(close8, ""), "broken": {0xFF}} {
@@ -228,7 +234,7 @@ func (c *stuckConn) Write(p []byte) (int, error) {
 	return len(p) / 2, errBroken
 }
 
-// TestTornFrame: no close frame follows half a frame.
+// TestTornFrame checks that no close frame follows half a frame.
 func TestTornFrame(t *testing.T) {
 	for _, r := range roles {
 		conn := &stuckConn{transporttest.Play(io.EOF), make(chan struct{}), make(chan struct{})}
@@ -237,7 +243,7 @@ func TestTornFrame(t *testing.T) {
 		go func() { wrote <- tr.Write(burst("[1]")) }()
 		<-conn.stuck
 		go func() { tr.Close(); close(closed) }()
-		for !tr.over.Load() { // the farewell has begun
+		for !tr.over.Load() { // the closing handshake has begun
 			runtime.Gosched()
 		}
 		close(conn.fail)
@@ -248,8 +254,9 @@ func TestTornFrame(t *testing.T) {
 	}
 }
 
-// TestFarewellIsHeard: a peer that is still sending a message that is too large gets to know why nobody wants it. A
-// connection that is closed on top of unread bytes is reset, and the reason lost.
+// TestFarewellIsHeard checks that a peer that is still sending a too large message receives the
+// reason for the refusal. A connection that is closed with unread bytes is reset, and the reason is
+// lost.
 func TestFarewellIsHeard(t *testing.T) {
 	for range 10 {
 		a, b := dialled(t, &Options{MaxMessage: 1000})
@@ -269,7 +276,7 @@ func TestFarewellIsHeard(t *testing.T) {
 	}
 }
 
-// TestSetClose: a Conn that is shut down says what its owner has set.
+// TestSetClose checks that a Conn that is shut down sends the code that its owner has set.
 func TestSetClose(t *testing.T) {
 	for _, r := range roles {
 		tr, tape := r.tape(t, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// conversing returns two Conns over a WebSocket that both answer with methods.
+// conversing returns two Conns over a WebSocket that both serve methods.
 func conversing(t testing.TB, methods *jsonrpc.Mux) (client, server *jsonrpc.Conn) {
 	t.Helper()
 	c, s := dialled(t, nil)
@@ -24,7 +24,8 @@ func conversing(t testing.TB, methods *jsonrpc.Mux) (client, server *jsonrpc.Con
 	return client, server
 }
 
-// TestConversation: 1,000 calls each way at once, of all sizes, with nested calls back: each gets its own answer.
+// TestConversation makes 1,000 calls each way at once, of all sizes, with nested calls back: each
+// gets its own response.
 func TestConversation(t *testing.T) {
 	var methods jsonrpc.Mux
 	methods.Add("echo", jsonrpc.Func(func(_ context.Context, in []string) (string, error) { return in[0], nil }))
@@ -59,8 +60,8 @@ func TestConversation(t *testing.T) {
 	calls.Wait()
 }
 
-// TestRequestThenClose: a request right before the peer's close frame, or before a frame that ends the connection, is
-// answered, and the close frame is the right one.
+// TestRequestThenClose checks that a request right before the peer's close frame, or before a frame
+// that ends the connection, gets its response, and that the close frame is the right one.
 func TestRequestThenClose(t *testing.T) {
 	var methods jsonrpc.Mux
 	methods.Add("ping", jsonrpc.Func(func(context.Context, []string) (string, error) { return "pong", nil }), jsonrpc.Quick)

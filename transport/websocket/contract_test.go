@@ -9,8 +9,8 @@ import (
 	"github.com/da1ed7bb/parley/transport/transporttest"
 )
 
-// TestContract: the rules that all duplex transports keep. The ends of most of them have nobody who reads, so that
-// there is no closing handshake to wait for.
+// TestContract checks the rules that apply to all duplex transports. Most rules leave no reader at
+// the peer, so no closing handshake completes: CloseTimeout is short.
 func TestContract(t *testing.T) {
 	o := &Options{MaxMessage: 1 << 20, CloseTimeout: 20 * time.Millisecond}
 	transporttest.Run(t,

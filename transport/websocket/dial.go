@@ -15,19 +15,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/httptoken"
 )
 
 const (
-	maxResponse = 64 << 10 // header of the server's answer
-	maxBody     = 1 << 10  // of a refusal, kept in the error
-	maxInterim  = 5        // answers such as 103 before the real one
+	maxResponse = 64 << 10 // header of the server's response
+	maxBody     = 1 << 10  // of a refusal, stored in the error
+	maxInterim  = 5        // responses such as 103 before the final one
 )
 
-// Dial opens a WebSocket to a ws or wss address. Name lookup, connection, TLS and handshake together take at most
-// [Options.DialTimeout], and end with ctx; afterwards ctx means nothing to the Transport.
+// Dial opens a WebSocket to a ws or wss address. Name lookup, connection, TLS and handshake
+// together take at most [Options.DialTimeout], and end with ctx. After Dial returns, ctx has no
+// effect on the Transport.
 //
-// An answer other than 101, and one that breaks the rules, is a *[HandshakeError]. Redirects are not followed: a token in
-// [Options.Header] must not reach a host that nobody named. An extension or a subprotocol that was not asked for is refused.
+// A response other than 101, and one that breaks the rules, is a *[HandshakeError]. Redirects are
+// not followed: a token in [Options.Header] must not reach a host that the caller did not name. An
+// extension or a subprotocol that was not requested is refused.
 func Dial(ctx context.Context, address string, o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
@@ -46,7 +50,8 @@ func Dial(ctx context.Context, address string, o *Options) (*Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("websocket: dial %s: %w", req.URL.Host, err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // ends what waits; ctx tells why
+	// ends a waiting read or write; ctx has the cause
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	protocol, rest, err := shake(conn, req, o)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
@@ -64,23 +69,24 @@ func Dial(ctx context.Context, address string, o *Options) (*Transport, error) {
 	return newTransport(conn, true, o, protocol, rest), nil
 }
 
-// newRequest makes the client's half of the handshake (RFC 6455, section 4.1).
+// newRequest creates the client's half of the handshake (RFC 6455, section 4.1).
 func newRequest(address string, o *Options) (*http.Request, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("websocket: address: %w", errors.Unwrap(err)) // without the text, which may hold a password
+		// without the text, which may contain a password
+		return nil, fmt.Errorf("websocket: address: %w", errors.Unwrap(err))
 	}
 	switch {
 	case u.Scheme != "ws" && u.Scheme != "wss":
 		return nil, fmt.Errorf("websocket: address: the scheme is %q, not ws or wss", u.Scheme)
 	case u.Hostname() == "":
-		return nil, errors.New("websocket: address: there is no host")
+		return nil, errors.New("websocket: address: missing host")
 	case u.Fragment != "" || strings.HasSuffix(address, "#"):
-		return nil, errors.New("websocket: address: there is a fragment") // RFC 6455, section 3
+		return nil, errors.New("websocket: address: a fragment is not allowed") // RFC 6455, section 3
 	}
 	for i, p := range o.Subprotocols {
-		if !isToken(p) || slices.Contains(o.Subprotocols[:i], p) {
-			return nil, fmt.Errorf("websocket: the subprotocols %q are no different names", o.Subprotocols)
+		if !httptoken.Valid(p) || slices.Contains(o.Subprotocols[:i], p) {
+			return nil, fmt.Errorf("websocket: the subprotocols %q must be different names", o.Subprotocols)
 		}
 	}
 
@@ -111,7 +117,7 @@ func newRequest(address string, o *Options) (*http.Request, error) {
 	}, nil
 }
 
-// connect opens the connection that the handshake runs on.
+// connect opens the connection for the handshake.
 func connect(ctx context.Context, u *url.URL, o *Options) (net.Conn, error) {
 	dial := o.DialContext
 	if dial == nil {
@@ -141,7 +147,7 @@ func connect(ctx context.Context, u *url.URL, o *Options) (net.Conn, error) {
 	return secure, nil
 }
 
-// shake sends the request and judges the answer. rest is what the server sent behind it.
+// shake sends the request and checks the response. rest is what the server sent after it.
 func shake(conn net.Conn, req *http.Request, o *Options) (protocol string, rest []byte, err error) {
 	if err := req.Write(conn); err != nil {
 		return "", nil, err
@@ -153,7 +159,7 @@ func shake(conn net.Conn, req *http.Request, o *Options) (protocol string, rest 
 		res, err = http.ReadResponse(in, req)
 		if err != nil {
 			if bound.N == 0 {
-				err = errors.New("the answer's header is over 64 KiB")
+				err = errors.New("the response header exceeds 64 KiB")
 			}
 			return "", nil, err
 		}
@@ -163,17 +169,17 @@ func shake(conn net.Conn, req *http.Request, o *Options) (protocol string, rest 
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusSwitchingProtocols {
-		body, _ := io.ReadAll(io.LimitReader(res.Body, maxBody)) // as much as there is
+		body, _ := io.ReadAll(io.LimitReader(res.Body, maxBody)) // as much as was received
 		return "", nil, &HandshakeError{Status: res.StatusCode, Header: res.Header, Body: string(body)}
 	}
 	if wrong := judgeAnswer(res.Header, req.Header.Get("Sec-WebSocket-Key"), o.Subprotocols); wrong != "" {
 		return "", nil, &HandshakeError{Status: res.StatusCode, Header: res.Header, Reason: wrong}
 	}
-	rest, _ = in.Peek(in.Buffered()) // exactly what is there
+	rest, _ = in.Peek(in.Buffered()) // exactly what is buffered
 	return res.Header.Get("Sec-WebSocket-Protocol"), rest, nil
 }
 
-// judgeAnswer returns what is wrong with the header of a 101, or "".
+// judgeAnswer describes what is wrong with the header of a 101 response, or returns "".
 func judgeAnswer(h http.Header, key string, offered []string) string {
 	accept, protocols := h.Values("Sec-WebSocket-Accept"), h.Values("Sec-WebSocket-Protocol")
 	switch upgrade := tokens(h, "Upgrade"); {
@@ -182,11 +188,11 @@ func judgeAnswer(h http.Header, key string, offered []string) string {
 	case !has(tokens(h, "Connection"), "upgrade"):
 		return `the Connection header has no "upgrade"`
 	case len(accept) != 1 || accept[0] != acceptKey(key):
-		return "the Sec-WebSocket-Accept is not that of the key"
+		return "Sec-WebSocket-Accept does not match the key"
 	case len(tokens(h, "Sec-WebSocket-Extensions")) > 0:
-		return "an extension that was not asked for"
+		return "an extension that was not requested"
 	case len(protocols) > 1 || len(protocols) == 1 && !slices.Contains(offered, protocols[0]):
-		return "a subprotocol that was not asked for"
+		return "a subprotocol that was not requested"
 	}
 	return ""
 }

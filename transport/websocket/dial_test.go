@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// answering is a server that reads one request and answers what answer makes of it.
+// answering starts a server that reads one request and sends the result of answer.
 func answering(t *testing.T, answer func(r *http.Request) string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,7 +46,8 @@ func answering(t *testing.T, answer func(r *http.Request) string) string {
 	return "ws://" + l.Addr().String() + "/rpc?x=1"
 }
 
-// agreed is a good answer, with header lines replaced, removed ("-Name") or added ("+Name: value").
+// agreed returns a valid response, with header lines replaced, removed ("-Name") or added ("+Name:
+// value").
 func agreed(r *http.Request, changes ...string) string {
 	lines := []string{"HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade",
 		"Sec-WebSocket-Accept: " + acceptKey(r.Header.Get("Sec-WebSocket-Key"))}
@@ -71,7 +72,7 @@ func TestDialJudgesTheAnswer(t *testing.T) {
 		name    string
 		changes []string
 		offer   []string
-		reason  string // "": taken
+		reason  string // if "", the response is accepted
 	}{
 		{"as it should be", nil, nil, ""},
 		{"other case", []string{"Upgrade: WebSocket", "Connection: keep-alive, upgrade"}, nil, ""},
@@ -113,7 +114,7 @@ func TestDialRefused(t *testing.T) {
 	long := strings.Repeat("no ", 1000)
 	for _, c := range []struct {
 		name, answer string
-		status       int // 0: no HTTP at all
+		status       int // 0 if the response is not HTTP
 		body         string
 	}{
 		{"unauthorized", "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 5\r\n\r\nnever", 401, "never"},
@@ -183,7 +184,7 @@ func TestDialAddresses(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://127.0.0.1/":              "scheme",
 		"127.0.0.1:80":                   "address",
-		"ws:///rpc":                      "no host",
+		"ws:///rpc":                      "missing host",
 		"ws://127.0.0.1/#part":           "fragment",
 		"ws://127.0.0.1/#":               "fragment",
 		"ws://user:s3cret@127.0.0.1:x/":  "port",
@@ -217,11 +218,12 @@ func TestDialBasicAuth(t *testing.T) {
 	}
 }
 
-// TestDialTimeout: 5 s for a server that takes the connection and says nothing, less if ctx ends.
+// TestDialTimeout checks that Dial fails after 5 s if the server accepts the connection and sends
+// nothing, or earlier if ctx ends.
 func TestDialTimeout(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		ctx      time.Duration // 0: none
+		ctx      time.Duration // 0 means no timeout
 		took     time.Duration
 		consumes bool
 	}{{"nobody reads", 0, 5 * time.Second, false}, {"nobody answers", 0, 5 * time.Second, true}, {"ctx ends", time.Second, time.Second, true}} {
@@ -250,7 +252,7 @@ func TestDialTimeout(t *testing.T) {
 	}
 }
 
-// TestDialKeepsEarlyBytes: a frame right behind the server's yes is not lost.
+// TestDialKeepsEarlyBytes checks that a frame right after the server's response is not lost.
 func TestDialKeepsEarlyBytes(t *testing.T) {
 	r := roles[1]
 	address := answering(t, func(req *http.Request) string {
@@ -269,7 +271,7 @@ func TestDialKeepsEarlyBytes(t *testing.T) {
 	}
 }
 
-// echoing is an HTTP handler that echoes messages until the peer closes.
+// echoing returns an HTTP handler that echoes messages until the peer closes.
 func echoing(t *testing.T) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tr, err := Upgrade(w, r, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/transport/websocket"
 )
 
-// Both ends of a conversation: the server answers, and asks its caller back.
+// Both ends of a conversation: the server responds, and calls its caller back.
 func Example() {
 	var methods jsonrpc.Mux
 	methods.Add("greet", jsonrpc.PeerFunc(func(ctx context.Context, caller jsonrpc.Peer, _ []string) (string, error) {
@@ -24,11 +24,12 @@ func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t, err := websocket.Upgrade(w, r, nil)
 		if err != nil {
-			return // the client has heard why
+			return // the client has received the reason
 		}
 		conn := jsonrpc.NewConn(t)
 		conn.Handler = &methods
-		open.Go(func() { _ = conn.Serve(context.Background()) }) // so that net/http can let go of the request
+		// so that net/http can release the request
+		open.Go(func() { _ = conn.Serve(context.Background()) })
 	}))
 	defer server.Close()
 
@@ -55,7 +56,7 @@ func ExampleDial() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t, err := websocket.Upgrade(w, r, &websocket.Options{Subprotocols: []string{"mcp"}})
 		if err != nil {
-			return // the client has heard why
+			return // the client has received the reason
 		}
 		_ = t.CloseWith(websocket.CloseTryLater, "come back in a minute")
 	}))

@@ -9,7 +9,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// An opcode tells what a frame is (RFC 6455, section 5.2).
+// An opcode is the type of a frame (RFC 6455, section 5.2).
 type opcode byte
 
 const (
@@ -34,7 +34,7 @@ const (
 	maxControl = 125 // payload of a control frame (RFC 6455, section 5.5)
 )
 
-// A header is what stands before the payload of a frame.
+// A header is the part of a frame before the payload.
 type header struct {
 	fin    bool
 	op     opcode
@@ -42,8 +42,9 @@ type header struct {
 	length int64
 }
 
-// parseHeader reads the header at the start of b, as far as it can be judged without knowing the frames before. masked
-// says which side's frames these are. n is its length, or 0 while it is not whole; what is wrong is said at the earliest byte.
+// parseHeader parses the header at the start of b and checks everything that does not depend on
+// earlier frames. masked reports whether the frames are a client's. n is the length of the header,
+// or 0 if it is incomplete; violations are reported at the earliest byte.
 func parseHeader(b []byte, masked bool) (h header, n int, bad *violation) {
 	if len(b) < 2 {
 		if len(b) == 1 {
@@ -112,7 +113,7 @@ func judge(first byte) *violation {
 	return nil
 }
 
-// appendHeader appends the header of an unfragmented frame, its length in the shortest form.
+// appendHeader appends the header of an unfragmented frame, with its length in the shortest form.
 func appendHeader(dst []byte, op opcode, length int, masked bool, key uint32) []byte {
 	var mask byte
 	if masked {
@@ -133,8 +134,9 @@ func appendHeader(dst []byte, op opcode, length int, masked bool, key uint32) []
 	return dst
 }
 
-// xor writes src under the mask key to dst and returns the key for the byte that follows (RFC 6455, section 5.3). dst may
-// be src, or lie before it in the same array: a fragment is unmasked and moved to its place in one go.
+// xor writes src under the mask key to dst and returns the key for the byte that follows (RFC 6455,
+// section 5.3). dst may be src, or start before it in the same array: a fragment is unmasked and
+// moved in one pass.
 func xor(dst, src []byte, key uint32) uint32 {
 	dst = dst[:len(src)]
 	wide := uint64(key)<<32 | uint64(key)
@@ -156,8 +158,9 @@ func xor(dst, src []byte, key uint32) uint32 {
 	return key
 }
 
-// textPrefix returns how many bytes of b are whole characters, and whether b can still become UTF-8: a character that is
-// cut off at the end is no error, but one that no byte could complete is.
+// textPrefix returns how many bytes of b are whole characters, and whether b can still become
+// UTF-8: a character that is cut off at the end is no error, but one that no byte could complete
+// is.
 func textPrefix(b []byte) (n int, ok bool) {
 	n = len(b)
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
@@ -166,7 +169,7 @@ func textPrefix(b []byte) (n int, ok bool) {
 			break
 		}
 		if utf8.RuneStart(c) {
-			if !utf8.FullRune(b[len(b)-i:]) { // a wrong one counts as full
+			if !utf8.FullRune(b[len(b)-i:]) { // an invalid one counts as full
 				n = len(b) - i
 			}
 			break
@@ -175,7 +178,7 @@ func textPrefix(b []byte) (n int, ok bool) {
 	return n, utf8.Valid(b[:n])
 }
 
-// parseClose takes the payload of a close frame apart (RFC 6455, sections 5.5.1 and 7.4).
+// parseClose parses the payload of a close frame (RFC 6455, sections 5.5.1 and 7.4).
 func parseClose(p []byte) (Code, string, *violation) {
 	switch len(p) {
 	case 0:
@@ -193,7 +196,7 @@ func parseClose(p []byte) (Code, string, *violation) {
 	return code, string(p[2:]), nil
 }
 
-// appendClose appends the payload of a close frame; the reason is cut to what fits.
+// appendClose appends the payload of a close frame; the reason is cut to the maximum length.
 func appendClose(dst []byte, code Code, reason string) []byte {
 	if code == CloseNoStatus {
 		return dst
@@ -207,10 +210,10 @@ func appendClose(dst []byte, code Code, reason string) []byte {
 	return append(binary.BigEndian.AppendUint16(dst, uint16(code)), reason...)
 }
 
-// A violation is what the peer did wrong, and what it is told.
+// A violation is an error of the peer, with the close code and the reason that are sent.
 type violation struct {
 	code   Code
-	reason string // also sent, so never more than a fixed text
+	reason string // also sent, so always a fixed text
 	kind   error  // for errors.Is, or nil
 }
 

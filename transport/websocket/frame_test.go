@@ -33,7 +33,8 @@ func TestHeaderLengths(t *testing.T) {
 	}
 }
 
-// TestHeaderRefused: what is wrong is said at the first byte that shows it, without waiting for the rest.
+// TestHeaderRefused checks that a violation is reported at the first byte that shows it, without
+// waiting for the rest.
 func TestHeaderRefused(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -64,7 +65,7 @@ func TestHeaderRefused(t *testing.T) {
 		if _, _, bad := parseHeader(b, c.masked); bad == nil || bad.code != CloseProtocolError {
 			t.Errorf("%s: parseHeader(% x) = %v, want 1002", c.name, b, bad)
 		}
-		if len(b) > 2 { // the length is known to be wrong with its last byte, not before
+		if len(b) > 2 { // a wrong length is detected with its last byte, not before
 			if _, _, bad := parseHeader(b[:len(b)-1], c.masked); bad != nil {
 				t.Errorf("%s: parseHeader(% x) = %v, want no error yet", c.name, b[:len(b)-1], bad)
 			}
@@ -72,7 +73,8 @@ func TestHeaderRefused(t *testing.T) {
 	}
 }
 
-// TestXOR compares with the definition (RFC 6455, section 5.3), at all lengths and offsets, in place and moving down.
+// TestXOR compares xor with the definition (RFC 6455, section 5.3), at all lengths and offsets, in
+// place and moving down.
 func TestXOR(t *testing.T) {
 	src := make([]byte, 200)
 	for i := range src {
@@ -86,7 +88,7 @@ func TestXOR(t *testing.T) {
 		}
 		for _, gap := range []int{0, 1, 2, 6, 8, 14, 100} {
 			buf := append(make([]byte, gap), src[:n]...)
-			for cut := 0; cut <= n; cut += 1 + n/7 { // in two pieces, the key handed on
+			for cut := 0; cut <= n; cut += 1 + n/7 { // in two pieces, passing on the key
 				work := bytes.Clone(buf)
 				key := xor(work, work[gap:gap+cut], testMask)
 				xor(work[cut:], work[gap+cut:], key)
@@ -98,7 +100,7 @@ func TestXOR(t *testing.T) {
 	}
 }
 
-// TestTextPrefix: b may still become UTF-8 exactly if some continuation of it is.
+// TestTextPrefix checks that b may still become UTF-8 exactly if some continuation of it is.
 func TestTextPrefix(t *testing.T) {
 	tails := []string{""}
 	for _, c := range []string{"\x80", "\x90", "\xA0", "\xBF"} {

@@ -15,7 +15,7 @@ import (
 
 const fuzzLimit = 5000
 
-// FuzzRead holds the reader against an oracle that sees all bytes at once, whatever the bytes are and however they are
+// FuzzRead compares the reader with an oracle that sees all bytes at once, for any bytes and any
 // split: same messages, same close code.
 func FuzzRead(f *testing.F) {
 	seeds := 0
@@ -26,7 +26,8 @@ func FuzzRead(f *testing.F) {
 			for _, frame := range b.send {
 				wire = append(wire, r.raw(frame.bits, frame.payload)...)
 			}
-			if len(wire) < 2*fuzzLimit { // long ones hold up the fuzzer, which tries to make them shorter
+			// long inputs slow down the fuzzer, which tries to shorten them
+			if len(wire) < 2*fuzzLimit {
 				f.Add(wire, uint64(i), r.client)
 				seeds++
 			}
@@ -56,7 +57,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// replay reads all messages of the chunks, and the code of the close frame that was sent; 0 if the chunks just ended.
+// replay reads all messages of the chunks, and the code of the close frame that was sent; 0 if the
+// chunks just ended.
 func (r role) replay(t *testing.T, chunks [][]byte) (messages []string, code int) {
 	tape := transporttest.Play(transporttest.ErrSilence, chunks...)
 	tr := newTransport(tape, r.client, &Options{MaxMessage: fuzzLimit, PingInterval: -1}, "", nil)
@@ -91,7 +93,7 @@ func (r role) replay(t *testing.T, chunks [][]byte) (messages []string, code int
 	}
 }
 
-// oracle is RFC 6455, section 5, and our limits, without any regard for speed.
+// oracle implements RFC 6455, section 5, with this package's limits, without any regard for speed.
 func oracle(wire []byte, masked bool, limit int) (messages []string, code int) {
 	var message []byte
 	open, fragments, pings := false, 0, 0
@@ -218,7 +220,7 @@ func canBecomeUTF8(b []byte) bool {
 	return false
 }
 
-// FuzzWrite sends payloads from one role to the other: what was written is read again.
+// FuzzWrite sends payloads from one role to the other and checks that the same payloads are read.
 func FuzzWrite(f *testing.F) {
 	for _, n := range []int{1, 3, 62, 63, 125, 126, 500} {
 		f.Add(bytes.Repeat([]byte("a\n"), n), uint16(n), false)

@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// A HandshakeError is a handshake that ended without a WebSocket: refused by the server, or by us.
+// A HandshakeError is a handshake that ended without a WebSocket: the server or this package
+// refused it.
 type HandshakeError struct {
-	Status int         // of the HTTP response; 101 when the server agreed and said it wrongly
+	Status int         // of the HTTP response; 101 if the server accepted with an invalid response
 	Header http.Header // of the response, nil for Upgrade
 	Body   string      // the first KiB of the response's body
-	Reason string      // what is wrong, in our words; "" if the server just said no
+	Reason string      // parley's description of what is wrong; "" if the server just refused
 }
 
 func (e *HandshakeError) Error() string {
@@ -27,13 +28,14 @@ func (e *HandshakeError) Error() string {
 	return text
 }
 
-// acceptKey is what proves that a server understood the key of a handshake (RFC 6455, section 4.2.2).
+// acceptKey returns the proof that a server understood the key of a handshake (RFC 6455, section
+// 4.2.2).
 func acceptKey(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// tokens are the elements of all lines of a header that is a list (RFC 9110, section 5.6.1).
+// tokens returns the elements of all lines of a header that is a list (RFC 9110, section 5.6.1).
 func tokens(h http.Header, name string) []string {
 	var list []string
 	for _, line := range h.Values(name) {
@@ -46,7 +48,7 @@ func tokens(h http.Header, name string) []string {
 	return list
 }
 
-// has reports whether a list contains token; case does not matter.
+// has reports whether list contains token, ignoring case.
 func has(list []string, token string) bool {
 	for _, element := range list {
 		if strings.EqualFold(element, token) {
@@ -54,18 +56,4 @@ func has(list []string, token string) bool {
 		}
 	}
 	return false
-}
-
-// isToken reports whether s is a token (RFC 9110, section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return s != ""
 }

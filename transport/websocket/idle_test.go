@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// TestIdle: an idle connection is one goroutine and at most 8 KB on each side, goroutine, socket and Transport together, also
-// after it has carried a long message.
+// TestIdle checks that an idle connection is one goroutine and at most 8 KB on each side,
+// goroutine, socket and Transport together, also after it has transferred a long message.
 func TestIdle(t *testing.T) {
 	const conns, perEnd = 300, 8000
 	limit := uint64(perEnd)
 	if poison {
-		limit *= 2 // the race detector's own
+		limit *= 2 // for the race detector itself
 	}
 	servers := make(chan *Transport, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -22,7 +22,7 @@ func TestIdle(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		servers <- tr // to another goroutine, so that net/http lets go of its own
+		servers <- tr // to another goroutine, so that net/http releases its own
 	}))
 	t.Cleanup(s.Close)
 	address := "ws" + strings.TrimPrefix(s.URL, "http")
@@ -57,7 +57,8 @@ func TestIdle(t *testing.T) {
 			<-got
 		}
 	}
-	// The last of them may still be on their way back into Read, and a pool keeps buffers for two collections.
+	// The last goroutines may not be back in Read yet, and a pool retains buffers for two
+	// collections.
 	var used uint64
 	for range 100 {
 		if used = (inUse() - before) / (2 * conns); used <= limit && runtime.NumGoroutine()-running <= 2*conns {
@@ -79,7 +80,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// inUse is what the program holds in heap and stacks.
+// inUse returns the memory of heap and stacks.
 func inUse() uint64 {
 	runtime.GC()
 	runtime.GC()

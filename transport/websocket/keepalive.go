@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// ErrDeadPeer says that the peer left a ping unanswered.
+// ErrDeadPeer means that the peer did not respond to a ping.
 var ErrDeadPeer = errors.New("websocket: the peer does not answer pings")
 
-// keepAlive starts the timer of the pings. Between them there is the timer and nothing else.
+// keepAlive starts the timer of the pings. Between two pings there is only the timer.
 func (t *Transport) keepAlive() {
 	if t.settings.ping < 0 {
 		return
@@ -18,7 +18,7 @@ func (t *Transport) keepAlive() {
 	t.timer = time.AfterFunc(t.settings.ping, t.tick)
 }
 
-// tick sends a ping, or looks whether anything came since the last.
+// tick sends a ping, or checks whether anything arrived since the last one.
 func (t *Transport) tick() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,19 +32,20 @@ func (t *Transport) tick() {
 		t.heard.Store(false)
 		t.timer.Reset(t.settings.pong)
 		t.queueLocked(control{op: opPing})
-	case t.heard.Load():
+	case t.heard.Load() || t.blocked.Load():
 		t.waiting = false
 		t.timer.Reset(max(t.settings.ping-t.settings.pong, 0))
 	default:
-		_ = t.partLocked(farewell{kind: abrupt}, ErrDeadPeer) // there is no earlier cause
+		_ = t.startCloseLocked(closeMode{kind: abrupt}, ErrDeadPeer) // there is no earlier cause
 	}
 }
 
-// A bucket bounds the peer's pings to one in 5 s on average. Its zero value is full: 100 may come at once, since some
-// peers measure a connection by a burst of them. A ping that finds it empty is not refused but counts; the third ends
-// the connection. All is forgiven when the bucket is full again.
+// A bucket limits the peer's pings to one in 5 s on average. Its zero value is full: 100 pings may
+// arrive at once, since some peers measure a connection by a burst of them. A ping that finds it
+// empty is not refused but counted; the third ends the connection. The count is reset when the
+// bucket is full again.
 type bucket struct {
-	spent   time.Duration // 0: full
+	spent   time.Duration // 0 means full
 	last    time.Time
 	strikes int
 }
@@ -55,8 +56,8 @@ const (
 	maxStrikes = 3
 )
 
-// take counts one ping and reports whether the peer may stay.
-func (b *bucket) take(now time.Time) bool {
+// allow counts one ping and reports whether the connection may continue.
+func (b *bucket) allow(now time.Time) bool {
 	if !b.last.IsZero() {
 		b.spent = max(b.spent-now.Sub(b.last), 0)
 	}

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A role is which end is under test; the test itself plays the other one with raw bytes.
+// A role selects which end is under test; the test itself plays the other one with raw bytes.
 type role struct {
 	name   string
 	client bool // the Transport is a client's
@@ -28,10 +28,10 @@ type role struct {
 
 var roles = []role{{"server", false}, {"client", true}}
 
-// testMask is not a pretty one: a byte of it in the wrong place shows.
+// testMask has four different bytes, so that a byte in the wrong place is detected.
 const testMask uint32 = 0xA1B2C3D4
 
-// raw is a frame as the other side of a role sends it. bits are the first byte.
+// raw returns a frame as the peer of a role sends it. bits is the first byte.
 func (r role) raw(bits byte, payload string) []byte {
 	var b []byte
 	mask := byte(0x80)
@@ -55,20 +55,20 @@ func (r role) raw(bits byte, payload string) []byte {
 	return append(b, masked([]byte(payload), key)...)
 }
 
-// masked is the payload under a key, or without it (RFC 6455, section 5.3). It is not made a byte at a time, which costs a second for each 10 MB when
-// the race detector looks on.
+// masked returns the payload under a key, or unchanged without one (RFC 6455, section 5.3). It does
+// not work byte by byte, which takes a second for each 10 MB under the race detector.
 func masked(payload, key []byte) []byte {
 	subtle.XORBytes(payload, payload, bytes.Repeat(key, len(payload)/4+1))
 	return payload
 }
 
-// rawFrame is a frame as a test sees it on the wire.
+// rawFrame is a frame as a test reads it from the wire.
 type rawFrame struct {
 	bits    byte
 	payload string
 }
 
-// readFrame reads one frame that the Transport wrote, on purpose not with the code under test.
+// readFrame reads one frame that the Transport wrote, deliberately not with the code under test.
 func (r role) readFrame(in io.Reader) (rawFrame, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -129,7 +129,8 @@ func (r role) start(t testing.TB, o *Options) (*Transport, net.Conn) {
 	t.Helper()
 	near, far := tcpPair(t)
 	tr := r.over(t, near, o)
-	t.Cleanup(func() { far.Close() }) // first, so that nobody waits for its close frame
+	// first, so that the Transport does not wait for its close frame
+	t.Cleanup(func() { far.Close() })
 	return tr, far
 }
 
@@ -169,12 +170,12 @@ func burst(payloads ...string) jsonrpc.Burst {
 	return b
 }
 
-// closing is the payload of a close frame.
+// closing returns the payload of a close frame.
 func closing(code int, reason string) string {
 	return string(binary.BigEndian.AppendUint16(nil, uint16(code))) + reason
 }
 
-// soon bounds what a test waits for on a real connection.
+// soon bounds the waits of a test on a real connection.
 const soon = 10 * time.Second
 
 func write(t testing.TB, conn net.Conn, pieces ...[]byte) {

@@ -2,5 +2,6 @@
 
 package websocket
 
-// poison clears buffers when they are given back, so that who reads a payload too late does not find it.
+// poison clears buffers when they are returned to the pool, so that code that reads a payload too
+// late does not see it.
 const poison = true

@@ -8,20 +8,24 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/budget"
 )
 
 // maxFragments bounds the frames of one message.
 const maxFragments = 1024
 
-// Read returns the next message. It implements jsonrpc.Transport: the payload is valid until the next Read, and more
-// tells that another whole message is already here.
+// Read returns the next message. It implements jsonrpc.Transport: the payload is valid until the
+// next Read, and more reports whether another whole message is already buffered.
 //
-// After the peer has closed with 1000, 1001 or no code it returns io.EOF, with another code a *[CloseError]; a connection
-// that ends without a closing handshake is a CloseError with [CloseAbnormal]. What the peer did wrong is a final
-// *jsonrpc.FrameError. After Close it returns jsonrpc.ErrClosed. Every error is final and is returned again. The
-// peer's close frame, and its mistakes, are answered with one by Close: until then answers can still be written.
+// After the peer has closed with 1000, 1001 or no code it returns io.EOF, with another code a
+// *[CloseError]; a connection that ends without a closing handshake is a CloseError with
+// [CloseAbnormal]. A violation by the peer is a final *jsonrpc.FrameError. After Close it returns
+// jsonrpc.ErrClosed. Every error is final and is returned again. The close frame that replies to
+// the peer's close frame, or to its violation, is sent by Close: until then responses can still be
+// written.
 func (t *Transport) Read() (payload []byte, more bool, err error) {
-	if t.over.Load() { // the lock may be the farewell's
+	if t.over.Load() { // the closing handshake may hold the lock
 		return nil, false, t.why()
 	}
 	t.reading.Lock()
@@ -30,9 +34,9 @@ func (t *Transport) Read() (payload []byte, more bool, err error) {
 		if t.over.Load() {
 			return nil, false, t.why()
 		}
-		payload, err := t.message()
+		payload, err := t.readMessage()
 		if err != nil {
-			return nil, false, t.stop(err)
+			return nil, false, t.stopReading(err)
 		}
 		if !blank(payload, 0) {
 			return payload, t.in.more(!t.client), nil
@@ -40,32 +44,36 @@ func (t *Transport) Read() (payload []byte, more bool, err error) {
 	}
 }
 
-// A reader puts frames together to messages. All bytes lie in one buffer: first the message so far, its frame headers
-// taken out, then those that were not looked at yet.
+// A reader assembles frames to messages. All bytes are in one buffer: first the message so far,
+// without its frame headers, then the unread bytes.
 type reader struct {
 	source source
-	lent   *buffer // nil while nothing is here
+	lent   *buffer // nil while nothing is buffered
 	buf    []byte
 
 	start, end  int // buf[start:end] is the message so far
-	valid       int // buf[start:valid] is known to be UTF-8
-	next, limit int // buf[next:limit] was not looked at
+	valid       int // buf[start:valid] is verified UTF-8
+	next, limit int // buf[next:limit] is unread
 
-	left      int64 // bytes of the current data frame that were not looked at
+	left      int64 // unread bytes of the current data frame
 	open      bool  // a message has begun and not ended
 	fragments int   // of that message
 
-	timed bool // the message, or the frame, at hand has its deadline
+	counted budget.Arrival // counts lent
+	began   time.Time      // of the deadline; later by the time that was spent waiting for room
+
+	timed bool // the current message or frame has its deadline
 	armed bool // the connection has a read deadline
 
 	pings bucket
 }
 
-// init makes a reader that begins with rest.
+// init sets up a reader that begins with rest.
 func (in *reader) init(conn net.Conn, rest []byte) {
-	in.source.init(conn)
+	in.counted.From(conn)
+	in.source.init(conn, &in.counted)
 	if len(rest) > 0 {
-		in.lent = lend(max(len(rest), readSize))
+		in.lent = lendCounted(&in.counted, max(len(rest), readSize), len(rest))
 		in.buf = in.lent.bytes
 		in.limit = copy(in.buf, rest)
 	}
@@ -73,18 +81,18 @@ func (in *reader) init(conn net.Conn, rest []byte) {
 
 func (in *reader) rest() []byte { return in.buf[in.next:in.limit] }
 
-// message returns the next message, which may be empty.
-func (t *Transport) message() ([]byte, error) {
+// readMessage returns the next message, which may be empty.
+func (t *Transport) readMessage() ([]byte, error) {
 	in := &t.in
-	in.forget()
+	in.forgetPayload()
 	for {
 		h, n, bad := parseHeader(in.rest(), !t.client)
 		if bad != nil {
 			return nil, bad
 		}
 		whole := n > 0 && (!h.op.control() || int64(in.limit-in.next-n) >= h.length)
-		if !whole { // a control frame is short: it is taken all at once
-			if err := t.fill(); err != nil {
+		if !whole { // a control frame is short: it is read all at once
+			if err := t.fillBuffer(); err != nil {
 				return nil, err
 			}
 			continue
@@ -101,7 +109,7 @@ func (t *Transport) message() ([]byte, error) {
 			}
 			continue
 		}
-		if bad := in.begin(h, t.settings.max); bad != nil {
+		if bad := in.startFrame(h, t.settings.max); bad != nil {
 			return nil, bad
 		}
 		if err := t.data(h); err != nil {
@@ -109,18 +117,19 @@ func (t *Transport) message() ([]byte, error) {
 		}
 		if h.fin {
 			in.open, in.timed, in.fragments = false, false, 0
+			in.counted.Passed()
 			return in.buf[in.start:in.end], nil
 		}
 	}
 }
 
-// begin checks whether a data frame may stand here.
-func (in *reader) begin(h header, limit int64) *violation {
+// startFrame checks whether a data frame is permitted here.
+func (in *reader) startFrame(h header, limit int64) *violation {
 	switch {
 	case h.op == opContinuation && !in.open:
-		return protocolError("a continuation of nothing")
+		return protocolError("a continuation without a message")
 	case h.op != opContinuation && in.open:
-		return protocolError("a new message within another")
+		return protocolError("a new message inside another")
 	case h.op == opBinary:
 		return &violation{code: CloseUnsupported, reason: "a binary message"}
 	case limit >= 0 && h.length > limit-int64(in.end-in.start):
@@ -158,14 +167,15 @@ func (t *Transport) data(h header) error {
 		if in.left == 0 {
 			return nil
 		}
-		if err := t.fill(); err != nil {
+		if err := t.fillBuffer(); err != nil {
 			return err
 		}
 	}
 }
 
-// more reports whether the unread bytes hold another whole message for Read, without taking it. It sees frames that
-// cannot stand here, so that what was answered before them still goes out; text that is not UTF-8 it does not.
+// more reports whether the unread bytes contain another whole message for Read, without consuming
+// it. It detects frames that are not permitted here, so that responses to earlier requests are
+// still sent; it does not detect text that is not UTF-8.
 func (in *reader) more(masked bool) bool {
 	b, white, next := in.rest(), true, opText
 	for {
@@ -191,7 +201,7 @@ func (in *reader) more(masked bool) bool {
 	}
 }
 
-// blank reports whether p, under the mask key, is white space of JSON alone.
+// blank reports whether p, under the mask key, is only JSON white space.
 func blank(p []byte, key uint32) bool {
 	for i, c := range p {
 		switch c ^ byte(key>>(i&3*8)) {
@@ -203,26 +213,30 @@ func blank(p []byte, key uint32) bool {
 	return true
 }
 
-// forget gives up the message that was handed out last, and the buffer if nothing else is in it.
-func (in *reader) forget() {
+// forgetPayload drops the message that was returned last, and the buffer if it holds nothing else.
+func (in *reader) forgetPayload() {
 	in.start, in.end, in.valid = in.next, in.next, in.next
 	if in.next == in.limit && in.lent != nil {
 		in.lent.giveBack()
+		in.counted.Hold(0)
 		in.lent, in.buf = nil, nil
 		in.start, in.end, in.valid, in.next, in.limit = 0, 0, 0, 0, 0
 	}
 }
 
-// fill waits for bytes and puts them behind those that are here.
-func (t *Transport) fill() error {
+// fillBuffer waits for bytes and appends them to the buffered ones.
+func (t *Transport) fillBuffer() error {
 	in := &t.in
 	t.patience(in.open || in.next < in.limit)
 	if in.lent != nil && in.limit == len(in.buf) {
-		in.room()
+		if err := t.waitForRoom(in.nextSize()); err != nil {
+			return err
+		}
+		in.room(in.nextSize())
 	}
 	for {
 		n, err := in.source.read(t.conn, in)
-		if n > 0 { // an error that came along comes again
+		if n > 0 { // an error that came with data is returned again by the next read
 			in.limit += n
 			if !t.heard.Load() {
 				t.heard.Store(true)
@@ -235,15 +249,24 @@ func (t *Transport) fill() error {
 	}
 }
 
-// room makes place at the end of the buffer: what was read and taken goes first, then the buffer grows. It grows by what has
-// come, not by what a header promises: nobody gets memory for a length alone.
-func (in *reader) room() {
+// nextSize returns the size of the buffer in which reading continues when this one is full. It
+// grows by the received bytes, not by the length in a header: a length alone gets no memory.
+func (in *reader) nextSize() int {
+	if used := in.end - in.start + in.limit - in.next; used <= len(in.buf)*3/4 {
+		return len(in.buf)
+	}
+	size := 4 * len(in.buf)
+	if need := int64(in.end-in.start) + in.left; in.left > 0 && need < int64(size) {
+		size = max(int(need), len(in.buf)+readSize)
+	}
+	return lentSize(size)
+}
+
+// room frees space at the end of the buffer: it drops consumed bytes, and moves the others to a
+// buffer of the given size if that is larger.
+func (in *reader) room(size int) {
 	to, grown := in.buf, (*buffer)(nil)
-	if used := in.end - in.start + in.limit - in.next; used > len(in.buf)*3/4 {
-		size := 4 * len(in.buf)
-		if need := int64(in.end-in.start) + in.left; in.left > 0 && need < int64(size) {
-			size = max(int(need), len(in.buf)+readSize)
-		}
+	if size > len(in.buf) {
 		grown = lend(size)
 		to = grown.bytes
 	}
@@ -257,15 +280,34 @@ func (in *reader) room() {
 	}
 }
 
-// patience sets the deadline of a message when the first of its bytes is here and others are awaited, and takes it
-// away when none is. Messages that come whole, which is most, cost nothing.
+// waitForRoom waits until a buffer of the given size may be used. The time of the message stands
+// still meanwhile, and the peer does not count as silent.
+func (t *Transport) waitForRoom(size int) error {
+	in := &t.in
+	if size == len(in.buf) || in.counted.Hold(size) {
+		return nil
+	}
+	t.blocked.Store(true)
+	waited, err := in.counted.Grow(size)
+	t.heard.Store(true)
+	t.blocked.Store(false)
+	if waited > 0 && in.armed {
+		in.began = in.began.Add(waited)
+		t.readDeadline(in.began.Add(t.settings.frame))
+	}
+	return err
+}
+
+// patience sets the deadline of a message when its first byte has arrived and others are missing,
+// and removes it when the message is complete. Messages that arrive whole, which is the usual case,
+// cost nothing.
 func (t *Transport) patience(partial bool) {
 	in := &t.in
 	switch {
 	case t.settings.frame < 0:
 	case partial && !in.timed:
-		in.timed, in.armed = true, true
-		t.readDeadline(time.Now().Add(t.settings.frame))
+		in.timed, in.armed, in.began = true, true, time.Now()
+		t.readDeadline(in.began.Add(t.settings.frame))
 	case !partial && in.armed:
 		in.timed, in.armed = false, false
 		t.readDeadline(time.Time{})
@@ -275,7 +317,7 @@ func (t *Transport) patience(partial bool) {
 func (t *Transport) readDeadline(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.ending { // then the deadline is the farewell's
+	if !t.ending { // then the deadline belongs to the closing handshake
 		_ = t.conn.SetReadDeadline(at) // a connection without deadlines has no bound
 	}
 }
@@ -284,7 +326,7 @@ func (t *Transport) readDeadline(at time.Time) {
 func (t *Transport) control(op opcode, payload []byte) error {
 	switch op {
 	case opPing:
-		if !t.in.pings.take(time.Now()) {
+		if !t.in.pings.allow(time.Now()) {
 			return &violation{code: ClosePolicy, reason: "too many pings"}
 		}
 		t.queue(control{opPong, bytes.Clone(payload)})
@@ -298,10 +340,11 @@ func (t *Transport) control(op opcode, payload []byte) error {
 	return nil
 }
 
-// stop ends the connection for an error of message and returns what Read says from now on.
-func (t *Transport) stop(err error) error {
+// stopReading ends the connection for an error of message and returns the error for all later calls
+// of Read.
+func (t *Transport) stopReading(err error) error {
 	if bad, ok := errors.AsType[*violation](err); ok {
-		return t.part(farewell{kind: failing, code: bad.code, reason: bad.reason}, final(bad))
+		return t.startClose(closeMode{kind: failing, code: bad.code, reason: bad.reason}, final(bad))
 	}
 	if said, ok := errors.AsType[*CloseError](err); ok {
 		cause := error(said)
@@ -309,14 +352,18 @@ func (t *Transport) stop(err error) error {
 		case CloseNormal, CloseGoingAway, CloseNoStatus:
 			cause = io.EOF
 		}
-		return t.part(farewell{kind: replying, code: said.Code}, cause)
+		return t.startClose(closeMode{kind: replying, code: said.Code}, cause)
+	}
+	if errors.Is(err, budget.ErrNoRoom) {
+		busy := &violation{code: CloseTryLater, reason: "too much is in memory"}
+		return t.startClose(closeMode{kind: failing, code: busy.code, reason: busy.reason}, final(busy))
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		late := &violation{code: ClosePolicy, reason: "a message that took too long"}
-		return t.part(farewell{kind: failing, code: late.code, reason: late.reason}, final(late))
+		return t.startClose(closeMode{kind: failing, code: late.code, reason: late.reason}, final(late))
 	}
 	if errors.Is(err, io.EOF) {
-		return t.part(farewell{kind: abrupt}, &CloseError{Code: CloseAbnormal})
+		return t.startClose(closeMode{kind: abrupt}, &CloseError{Code: CloseAbnormal})
 	}
-	return t.part(farewell{kind: abrupt}, fmt.Errorf("websocket: read: %w", err))
+	return t.startClose(closeMode{kind: abrupt}, fmt.Errorf("websocket: read: %w", err))
 }

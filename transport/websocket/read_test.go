@@ -14,13 +14,14 @@ import (
 	"github.com/da1ed7bb/parley/transport/transporttest"
 )
 
-// tape is a Transport that reads chunks and then nothing.
+// tape returns a Transport that reads chunks and then nothing.
 func (r role) tape(t testing.TB, o *Options, chunks ...[]byte) (*Transport, *transporttest.Tape) {
 	tape := transporttest.Play(transporttest.ErrSilence, chunks...)
 	return r.over(t, tape, o), tape
 }
 
-// TestMore: more is a promise that the next Read does not wait, so blank messages, control frames and halves do not count.
+// TestMore checks that more promises that the next Read does not wait, so blank messages, control
+// frames and halves do not count.
 func TestMore(t *testing.T) {
 	for _, r := range roles {
 		first, second, blank := r.raw(fin|text, "[1]"), r.raw(fin|text, "[2]"), r.raw(fin|text, " \r\n\t")
@@ -44,7 +45,7 @@ func TestMore(t *testing.T) {
 			{"both halves, a ping between", [][]byte{halves[0], r.raw(pingBits, ""), halves[1]}, true},
 			{"the first half", halves[:1], false},
 			{"a binary one", [][]byte{r.raw(fin|binary2, "[2]")}, false},
-			{"a continuation of nothing", [][]byte{r.raw(fin, "[2]")}, false},
+			{"a continuation without a message", [][]byte{r.raw(fin, "[2]")}, false},
 			{"one within another", [][]byte{halves[0], second}, false},
 			{"reserved bits", [][]byte{r.raw(0xC1, "[2]")}, false},
 			{"a close frame, then another", [][]byte{r.raw(close8, ""), second}, false},
@@ -117,7 +118,7 @@ func TestMessageLimit(t *testing.T) {
 	}
 }
 
-// TestLengthIsNotTrusted: a header that promises a lot gets no memory for it.
+// TestLengthIsNotTrusted checks that a large length in a header does not allocate memory.
 func TestLengthIsNotTrusted(t *testing.T) {
 	for _, r := range roles {
 		head := append([]byte{fin | text, 0x7F | r.raw(fin, "")[1]}, "\x00\x00\x00\xff\x00\x00\x00\x00\x00\x00\x00\x00some bytes"...)
@@ -131,7 +132,8 @@ func TestLengthIsNotTrusted(t *testing.T) {
 	}
 }
 
-// TestGrowth: messages around the sizes of the buffers, one after the other and split anyhow, arrive whole.
+// TestGrowth checks that messages around the sizes of the buffers, one after the other and split
+// anywhere, arrive whole.
 func TestGrowth(t *testing.T) {
 	for _, r := range roles {
 		for _, c := range []struct {
@@ -164,7 +166,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestPeerCloses: what Read says when the peer ends the connection, and that it says so again.
+// TestPeerCloses checks the error of Read when the peer ends the connection, and that it is
+// returned again.
 func TestPeerCloses(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -204,7 +207,8 @@ func TestPeerCloses(t *testing.T) {
 	}
 }
 
-// TestOneSystemCall: a burst of 50 is 50 frames in one write, each with a mask of its own from a client.
+// TestOneSystemCall checks that a burst of 50 is 50 frames in one write, and that each frame of a
+// client has its own mask.
 func TestOneSystemCall(t *testing.T) {
 	for _, r := range roles {
 		tr, tape := r.tape(t, nil)
@@ -229,13 +233,14 @@ func TestOneSystemCall(t *testing.T) {
 				t.Fatalf("%s: %s, %v", r.name, f, err)
 			}
 		}
-		if r.client && len(keys) < 49 { // two alike in 50 would be rare, more are a mistake
+		if r.client && len(keys) < 49 { // two equal keys in 50 would be rare, more are a mistake
 			t.Errorf("50 frames under %d masks", len(keys))
 		}
 	}
 }
 
-// TestLargeWrites: bursts over the size of the write buffer, with borders of frames around its end.
+// TestLargeWrites writes bursts over the size of the write buffer, with frame boundaries around its
+// end.
 func TestLargeWrites(t *testing.T) {
 	for _, r := range roles {
 		for _, size := range []int{writeSize - 15, writeSize - 1, writeSize, writeSize + 1, 3*writeSize + 5} {
@@ -273,7 +278,8 @@ func (c *brokenConn) Write(p []byte) (int, error) {
 	return c.Tape.Write(p)
 }
 
-// TestBrokenWrite: a write that fails ends the connection for good, and no frame follows the torn one.
+// TestBrokenWrite checks that a write that fails ends the connection permanently, and that no frame
+// follows the torn one.
 func TestBrokenWrite(t *testing.T) {
 	for _, r := range roles {
 		tape := transporttest.Play(transporttest.ErrSilence)
@@ -296,7 +302,8 @@ func TestBrokenWrite(t *testing.T) {
 	}
 }
 
-// TestPongs: each ping is answered with its payload, in order, before what is written later.
+// TestPongs checks that each ping gets a pong with its payload, in order, before what is written
+// later.
 func TestPongs(t *testing.T) {
 	for _, r := range roles {
 		tr, conn := r.start(t, nil)

@@ -2,14 +2,18 @@
 
 package websocket
 
-import "net"
+import (
+	"net"
+
+	"github.com/da1ed7bb/parley/internal/x/budget"
+)
 
 // A source waits for bytes, with a small buffer: this system cannot wait without one.
 type source struct{}
 
-func (s *source) init(net.Conn) {}
+func (s *source) init(net.Conn, *budget.Arrival) {}
 
-// read puts bytes behind those of in.
+// read appends bytes to the buffer of in.
 func (s *source) read(conn net.Conn, in *reader) (int, error) {
 	if in.lent == nil {
 		in.lent = lend(waitSize)
@@ -18,7 +22,7 @@ func (s *source) read(conn net.Conn, in *reader) (int, error) {
 	return conn.Read(in.buf[in.limit:])
 }
 
-// A sink never knows here what goes without waiting.
+// A sink cannot determine here what can be written without waiting.
 type sink struct{}
 
 func (s *sink) init(net.Conn)           {}

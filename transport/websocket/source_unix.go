@@ -8,29 +8,34 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/da1ed7bb/parley/internal/x/budget"
 )
 
-// A source waits for bytes, on a TCP or Unix socket without a buffer: one is lent when the kernel has something to put
-// into it. That is what keeps an idle connection small. Other connections, such as TLS, wait with a small buffer.
+// A source waits for bytes, on a TCP or Unix socket without a buffer: it borrows one when the
+// kernel has data for it. That makes an idle connection small. Other connections, such as TLS, wait
+// with a small buffer.
 type source struct {
-	raw syscall.RawConn
-	try func(fd uintptr) bool // made once: a closure for each wait would be garbage
+	raw     syscall.RawConn
+	counted *budget.Arrival
+	try     func(fd uintptr) bool // created once: a closure for each wait would be garbage
 
 	lent *buffer
 	n    int
 	err  error
 }
 
-func (s *source) init(conn net.Conn) {
-	s.raw = rawOf(conn)
+func (s *source) init(conn net.Conn, a *budget.Arrival) {
+	s.raw, s.counted = rawOf(conn), a
 	s.try = s.receive
 }
 
-// rawOf returns nil for what is no socket.
+// rawOf returns nil if conn is not a socket.
 func rawOf(conn net.Conn) syscall.RawConn {
 	var raw syscall.RawConn
 	var err error
-	switch c := conn.(type) { // not syscall.Conn: a type that wraps a socket may see to the bytes itself
+	// not syscall.Conn: a type that wraps a socket may process the bytes itself
+	switch c := conn.(type) {
 	case *net.TCPConn:
 		raw, err = c.SyscallConn()
 	case *net.UnixConn:
@@ -42,7 +47,7 @@ func rawOf(conn net.Conn) syscall.RawConn {
 	return raw
 }
 
-// read puts bytes behind those of in.
+// read appends bytes to the buffer of in.
 func (s *source) read(conn net.Conn, in *reader) (int, error) {
 	if in.lent == nil && s.raw != nil {
 		err := s.raw.Read(s.try)
@@ -63,9 +68,9 @@ func (s *source) read(conn net.Conn, in *reader) (int, error) {
 	return conn.Read(in.buf[in.limit:])
 }
 
-// receive reads without waiting; false asks to be called again when there is something.
+// receive reads without waiting; false requests another call when data is available.
 func (s *source) receive(fd uintptr) bool {
-	b := lend(readSize)
+	b := lendCounted(s.counted, readSize, 0)
 	for {
 		n, err := syscall.Read(int(fd), b.bytes)
 		switch {
@@ -73,6 +78,7 @@ func (s *source) receive(fd uintptr) bool {
 			continue
 		case errors.Is(err, syscall.EAGAIN):
 			b.giveBack()
+			s.counted.Hold(0)
 			return false
 		case err != nil:
 			s.err = os.NewSyscallError("read", err)
@@ -83,14 +89,15 @@ func (s *source) receive(fd uintptr) bool {
 			return true
 		}
 		b.giveBack()
+		s.counted.Hold(0)
 		return true
 	}
 }
 
-// A sink writes what goes without waiting, on a TCP or Unix socket.
+// A sink writes what can be written without waiting, on a TCP or Unix socket.
 type sink struct {
 	raw  syscall.RawConn
-	step func(fd uintptr) bool // made once, as source's
+	step func(fd uintptr) bool // created once, like the one of source
 
 	p   []byte
 	n   int
@@ -105,7 +112,7 @@ func (s *sink) init(conn net.Conn) {
 // can reports whether try ever sends anything.
 func (s *sink) can() bool { return s.raw != nil }
 
-// try writes as much of p as fits without waiting, and returns how much that was.
+// try writes as much of p as possible without waiting, and returns the number of bytes.
 func (s *sink) try(p []byte) (int, error) {
 	if s.raw == nil || len(p) == 0 {
 		return 0, nil

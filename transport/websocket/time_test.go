@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// In these tests time is fake and exact; the connection is a net.Pipe, which synctest understands.
+// In these tests time is fake and exact; the connection is a net.Pipe, which synctest supports.
 
 // pipe returns a Transport in this role and the raw connection to it.
 func (r role) pipe(o *Options) (*Transport, net.Conn) {
@@ -20,7 +20,7 @@ func (r role) pipe(o *Options) (*Transport, net.Conn) {
 	return newTransport(near, r.client, o, "", nil), far
 }
 
-// bubble runs f for both roles, each with its own time.
+// bubble runs f for both roles, each in its own synctest bubble.
 func bubble(t *testing.T, f func(t *testing.T, r role)) {
 	t.Helper()
 	for _, r := range roles {
@@ -50,7 +50,7 @@ func TestPings(t *testing.T) {
 		failed := reading(tr)
 		start := time.Now()
 
-		// Answered: by the pong, then by other bytes that come first.
+		// The ping is answered, first by the pong, then by other bytes that arrive first.
 		for i, answer := range [][]byte{r.raw(pongBits, ""), r.raw(fin|text, "[1]"), r.raw(text, "[")[:1], nil} {
 			f, err := r.readFrame(far)
 			if want := time.Duration(i+1) * 30 * time.Second; err != nil || f != ping("") || time.Since(start) != want {
@@ -74,7 +74,7 @@ func TestPings(t *testing.T) {
 			write(t, far, answer)
 		}
 
-		// Not answered.
+		// The ping is not answered.
 		if err := <-failed; !errors.Is(err, ErrDeadPeer) || time.Since(start) != 140*time.Second {
 			t.Errorf("Read = %v after %v, want %v after 2m20s", err, time.Since(start), ErrDeadPeer)
 		}
@@ -102,7 +102,8 @@ func TestNoPings(t *testing.T) {
 	})
 }
 
-// TestPingFlood: 100 pings at once are taken, then one in 5 s; the third over that ends the connection.
+// TestPingFlood checks that 100 pings at once are accepted, then one in 5 s; the third above that
+// ends the connection.
 func TestPingFlood(t *testing.T) {
 	bubble(t, func(t *testing.T, r role) {
 		tr, far := r.pipe(&Options{PingInterval: -1})
@@ -151,7 +152,7 @@ func TestPingsAreForgiven(t *testing.T) {
 	now := time.Now()
 	for round := range 3 {
 		for i := range pingBurst + maxStrikes - 1 {
-			if !b.take(now) {
+			if !b.allow(now) {
 				t.Fatalf("round %d: ping %d was one too many", round, i)
 			}
 		}
@@ -159,14 +160,15 @@ func TestPingsAreForgiven(t *testing.T) {
 	}
 }
 
-// TestPongsAreBounded: to a peer that pings and does not read, the latest pongs are kept.
+// TestPongsAreBounded checks that for a peer that pings and does not read, the latest pongs are
+// retained.
 func TestPongsAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, r role) {
 		tr, far := r.pipe(&Options{PingInterval: -1, WriteTimeout: time.Minute})
 		failed := reading(tr)
 		for i := range 60 {
 			write(t, far, r.raw(pingBits, strings.Repeat("x", i)))
-			synctest.Wait() // the first pong is on its way when the second ping comes
+			synctest.Wait() // the first pong is on its way when the second ping arrives
 		}
 		want := []int{0}
 		for i := 60 - maxControls; i < 60; i++ {
@@ -183,7 +185,8 @@ func TestPongsAreBounded(t *testing.T) {
 	})
 }
 
-// TestFrameTimeout: a message has 30 s from its first byte to its last, however it is cut.
+// TestFrameTimeout checks that a message has 30 s from its first byte to its last, regardless of
+// its pieces.
 func TestFrameTimeout(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -234,7 +237,8 @@ func TestFrameTimeout(t *testing.T) {
 	}
 }
 
-// TestSlowPeer: a peer that does not read ends the connection after 10 s; Read hears of it.
+// TestSlowPeer checks that a peer that does not read ends the connection after 10 s, and that Read
+// returns the error.
 func TestSlowPeer(t *testing.T) {
 	bubble(t, func(t *testing.T, r role) {
 		tr, far := r.pipe(nil)
@@ -253,7 +257,8 @@ func TestSlowPeer(t *testing.T) {
 	})
 }
 
-// TestCloseIsBounded: Close takes 1 s when the peer neither reads nor answers, and lets go of a Write that waits.
+// TestCloseIsBounded checks that Close takes 1 s when the peer neither reads nor responds, and
+// unblocks a waiting Write.
 func TestCloseIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, r role) {
 		for _, peerReads := range []bool{false, true} {
@@ -297,7 +302,8 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// TestViolationDoesNotHoldUpRead: what the peer did wrong is known at once, though it never reads our close frame.
+// TestViolationDoesNotHoldUpRead checks that a violation by the peer is returned at once, even if
+// the peer never reads the close frame.
 func TestViolationDoesNotHoldUpRead(t *testing.T) {
 	bubble(t, func(t *testing.T, r role) {
 		tr, far := r.pipe(nil)

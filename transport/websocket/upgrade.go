@@ -9,60 +9,69 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/guard"
+	"github.com/da1ed7bb/parley/internal/x/httptoken"
 )
 
-// handshakeWrite bounds the write of the server's answer.
+// handshakeWrite bounds the write of the server's response.
 const handshakeWrite = 5 * time.Second
 
-// IsUpgrade reports whether r asks for WebSocket, rightly or not: what decides between Upgrade and other handlers of the
-// same path.
+// IsUpgrade reports whether r requests a WebSocket, validly or not. Use it to choose between
+// Upgrade and other handlers of the same path.
 func IsUpgrade(r *http.Request) bool {
 	return has(tokens(r.Header, "Upgrade"), "websocket")
 }
 
-// Upgrade makes a WebSocket of a request (RFC 6455, section 4.2). If the request is none, or not allowed, it answers
-// with a status and a short text, and returns a *[HandshakeError]:
+// Upgrade upgrades a request to a WebSocket (RFC 6455, section 4.2). If the request is not a valid
+// handshake, or not allowed, Upgrade responds with a status and a short text, and returns a
+// *[HandshakeError]:
 //
-//   - 405 for another method than GET
-//   - 400 for HTTP/1.0 and HTTP/2, a body, a Connection without "upgrade", a key that is not 16 bytes in base64, and
-//     headers that stand twice
-//   - 426 for an Upgrade without "websocket", and for another version than 13, which is then named
+//   - 405 for a method other than GET
+//   - 400 for HTTP/1.0 and HTTP/2, a body, a Connection without "upgrade", a key that is not 16
+//     bytes in base64, and repeated headers
+//   - 426 for an Upgrade without "websocket", and for a version other than 13; the response then
+//     names the supported version
 //   - 403 for an origin that [Options.CheckOrigin] refuses
 //
-// After Upgrade nothing may be done with w and r. The handler should hand the Transport to another goroutine and
-// return: while it has not, net/http keeps the request and its buffers, more than the connection itself needs. The
-// request's context ends when the handler returns.
+// After Upgrade, w and r must not be used. The handler should pass the Transport to another
+// goroutine and return: until it does, net/http retains the request and its buffers, which is more
+// than the connection itself needs. The request's context ends when the handler returns.
 func Upgrade(w http.ResponseWriter, r *http.Request, o *Options) (*Transport, error) {
+	guard.EndAfterChunked(w, r)
 	if o == nil {
 		o = &Options{}
 	}
-	key, no := check(r, o)
+	key, no := checkUpgrade(r, o)
 	if no != nil {
-		return nil, refuse(w, no)
+		return nil, refuseUpgrade(w, no)
 	}
 	protocol, no := negotiate(r, o.Subprotocols)
 	if no != nil {
-		return nil, refuse(w, no)
+		return nil, refuseUpgrade(w, no)
 	}
 
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		_ = refuse(w, &refusal{status: http.StatusInternalServerError, text: "this server cannot upgrade"}) // err says why
+		// err has the reason
+		_ = refuseUpgrade(w, &refusal{status: http.StatusInternalServerError, text: "this server cannot upgrade"})
 		return nil, fmt.Errorf("websocket: upgrade: %w", err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(handshakeWrite)) // a connection without deadlines has no bound
+	// a connection without deadlines has no bound
+	_ = conn.SetDeadline(time.Now().Add(handshakeWrite))
 	if _, err := conn.Write(switching(key, protocol)); err != nil {
 		_ = conn.Close() // already failing with err
 		return nil, fmt.Errorf("websocket: upgrade: %w", err)
 	}
 	_ = conn.SetDeadline(time.Time{})
 
-	// The buffers of net/http are dropped with what is in them copied: usually nothing.
-	rest, _ := buffered.Reader.Peek(buffered.Reader.Buffered()) // exactly what is there
+	// The buffers of net/http are dropped after copying their content: usually nothing.
+	rest, _ := buffered.Reader.Peek(buffered.Reader.Buffered()) // exactly what is buffered
 	return newTransport(conn, false, o, protocol, rest), nil
 }
 
-// switching is the server's yes. It is written by hand since net/http has let go of the connection.
+// switching returns the 101 response. It is assembled here since net/http has released the
+// connection.
 func switching(key, protocol string) []byte {
 	b := []byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ")
 	b = append(b, acceptKey(key)...)
@@ -72,16 +81,16 @@ func switching(key, protocol string) []byte {
 	return append(b, "\r\n\r\n"...)
 }
 
-// A refusal is the server's no.
+// A refusal is the response to a handshake that is refused.
 type refusal struct {
 	status int
 	text   string
 	header [][2]string
 }
 
-func refuse(w http.ResponseWriter, no *refusal) error {
+func refuseUpgrade(w http.ResponseWriter, no *refusal) error {
 	for _, h := range no.header {
-		w.Header().Set(h[0], h[1])
+		w.Header().Add(h[0], h[1]) // in addition to an existing "Connection: close"
 	}
 	http.Error(w, no.text, no.status)
 	return &HandshakeError{Status: no.status, Reason: no.text}
@@ -89,8 +98,8 @@ func refuse(w http.ResponseWriter, no *refusal) error {
 
 func badRequest(text string) *refusal { return &refusal{status: http.StatusBadRequest, text: text} }
 
-// check holds r against the rules and returns the client's key.
-func check(r *http.Request, o *Options) (key string, no *refusal) {
+// checkUpgrade validates r and returns the client's key.
+func checkUpgrade(r *http.Request, o *Options) (key string, no *refusal) {
 	versions, keys := r.Header.Values("Sec-WebSocket-Version"), r.Header.Values("Sec-WebSocket-Key")
 	switch {
 	case r.Method != http.MethodGet:
@@ -98,15 +107,15 @@ func check(r *http.Request, o *Options) (key string, no *refusal) {
 	case r.ProtoMajor != 1 || r.ProtoMinor < 1:
 		return "", badRequest("WebSocket needs HTTP/1.1")
 	case !IsUpgrade(r):
-		return "", &refusal{http.StatusUpgradeRequired, "this is a WebSocket", upgradeHeader}
+		return "", &refusal{http.StatusUpgradeRequired, "WebSocket upgrade required", upgradeHeader}
 	case !has(tokens(r.Header, "Connection"), "upgrade"):
 		return "", badRequest(`the Connection header has no "upgrade"`)
 	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
-		return "", badRequest("a handshake has no body")
+		return "", badRequest("a handshake must not have a body")
 	case len(versions) > 1 || len(keys) > 1:
-		return "", badRequest("a Sec-WebSocket header stands twice")
+		return "", badRequest("duplicate Sec-WebSocket header")
 	case len(versions) == 0 || versions[0] != "13":
-		return "", &refusal{http.StatusUpgradeRequired, "the WebSocket version is 13",
+		return "", &refusal{http.StatusUpgradeRequired, "the WebSocket version must be 13",
 			append([][2]string{{"Sec-WebSocket-Version", "13"}}, upgradeHeader...)}
 	case len(keys) == 0 || !isKey(keys[0]):
 		return "", badRequest("the Sec-WebSocket-Key is not 16 bytes in base64")
@@ -121,7 +130,7 @@ func check(r *http.Request, o *Options) (key string, no *refusal) {
 	return keys[0], nil
 }
 
-// upgradeHeader is what a 426 must say (RFC 9110, section 15.5.22).
+// upgradeHeader is what a 426 must contain (RFC 9110, section 15.5.22).
 var upgradeHeader = [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}
 
 func isKey(s string) bool {
@@ -129,13 +138,13 @@ func isKey(s string) bool {
 	return err == nil && len(raw) == 16
 }
 
-// negotiate picks the first of the client's subprotocols that is among ours; the order is the client's wish
-// (RFC 6455, section 4.1).
+// negotiate returns the first of the client's subprotocols that is among ours; the client's order
+// is its preference (RFC 6455, section 4.1).
 func negotiate(r *http.Request, ours []string) (string, *refusal) {
 	wanted := tokens(r.Header, "Sec-WebSocket-Protocol")
 	for i, p := range wanted {
-		if !isToken(p) || slices.Contains(wanted[:i], p) {
-			return "", badRequest("the Sec-WebSocket-Protocol is no list of different names")
+		if !httptoken.Valid(p) || slices.Contains(wanted[:i], p) {
+			return "", badRequest("Sec-WebSocket-Protocol must be a list of different names")
 		}
 	}
 	for _, p := range wanted {
@@ -146,7 +155,8 @@ func negotiate(r *http.Request, ours []string) (string, *refusal) {
 	return "", nil
 }
 
-// sameOrigin lets a request pass that does not come from a page, or from one of this very host and port.
+// sameOrigin accepts a request that does not come from a web page, or from a page of the same host
+// and port.
 func sameOrigin(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {

@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// The key and its answer are those of RFC 6455, section 1.3.
+// The key and its accept value are from RFC 6455, section 1.3.
 const (
 	sampleKey    = "dGhlIHNhbXBsZSBub25jZQ=="
 	sampleAccept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 )
 
-// request is a good handshake, with lines replaced ("Name: value"), removed ("-Name") or added ("+Name: value").
+// request returns a valid handshake, with lines replaced ("Name: value"), removed ("-Name") or
+// added ("+Name: value").
 func request(changes ...string) string {
 	lines := []string{"GET /rpc HTTP/1.1", "Host: example.test:80", "Upgrade: websocket", "Connection: Upgrade",
 		"Sec-WebSocket-Key: " + sampleKey, "Sec-WebSocket-Version: 13"}
@@ -42,14 +43,14 @@ func request(changes ...string) string {
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
-// upgrades serves Upgrade with o and returns its address and what it returned.
+// upgrades serves Upgrade with o and returns its address and its results.
 func upgrades(t *testing.T, o *Options) (addr string, results <-chan error) {
 	t.Helper()
 	var own Options
 	if o != nil {
 		own = *o
 	}
-	own.CloseTimeout = time.Millisecond // the other side has nobody who would answer
+	own.CloseTimeout = time.Millisecond // the other side does not reply to a close frame
 	errs := make(chan error, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tr, err := Upgrade(w, r, &own)
@@ -62,7 +63,7 @@ func upgrades(t *testing.T, o *Options) (addr string, results <-chan error) {
 	return s.Listener.Addr().String(), errs
 }
 
-// ask sends a raw request and returns the raw answer's head.
+// ask sends a raw request and returns the head of the response.
 func ask(t *testing.T, addr, request string) *http.Response {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -153,7 +154,7 @@ func TestUpgrade(t *testing.T) {
 				}
 			}
 			if strings.HasSuffix(c.name, "Host") || strings.HasSuffix(c.name, "Hosts") {
-				return // net/http answers for us
+				return // net/http itself responds
 			}
 			err := <-results
 			if no, ok := errors.AsType[*HandshakeError](err); (c.status == 101) != (err == nil) || err != nil && (!ok || no.Status != c.status) {
@@ -179,7 +180,8 @@ func TestUpgradeAsksForTheOrigin(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsEarlyBytes: a frame that came right behind the handshake is in the buffer of net/http, and not lost.
+// TestUpgradeKeepsEarlyBytes checks that a frame right after the handshake, which is in the buffer
+// of net/http, is not lost.
 func TestUpgradeKeepsEarlyBytes(t *testing.T) {
 	got := make(chan string, 2)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -205,7 +207,8 @@ func TestUpgradeKeepsEarlyBytes(t *testing.T) {
 	}
 }
 
-// TestUpgradeWithoutHijack: HTTP/2 and wrapped writers cannot be taken over; the client hears of it.
+// TestUpgradeWithoutHijack checks that HTTP/2 and wrapped writers, which cannot be taken over, get
+// an error response.
 func TestUpgradeWithoutHijack(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	for name, value := range map[string]string{"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": sampleKey} {

@@ -10,52 +10,59 @@ import (
 	"time"
 )
 
-// Options tune Dial and Upgrade. The zero value is ready for use; a nil *Options is the same.
+// Options configure Dial and Upgrade. The zero value is ready for use; a nil *Options is the same.
 type Options struct {
-	// MaxMessage bounds one incoming message, in bytes. Zero means 4 MiB for Upgrade and 16 MiB for Dial, negative means
-	// no bound. A longer message ends the connection with 1009 before it is read.
+	// MaxMessage bounds one incoming message, in bytes. Zero means 4 MiB for Upgrade and 16 MiB for
+	// Dial, negative means no bound. A longer message ends the connection with 1009 before it is
+	// read.
 	MaxMessage int64
 
-	// WriteTimeout bounds one write to the network. Zero means 10 s, negative means no bound. After it the connection is
-	// cut with jsonrpc.ErrSlowPeer.
+	// WriteTimeout bounds one write to the network. Zero means 10 s, negative means no bound. When
+	// it expires, the connection is cut with jsonrpc.ErrSlowPeer.
 	WriteTimeout time.Duration
 
-	// FrameTimeout bounds the time from the first byte of a message to its last. Zero means 30 s, negative means no bound.
-	// After it the connection ends with 1008.
+	// FrameTimeout bounds the time from the first byte of a message to its last. Zero means 30 s,
+	// negative means no bound. When it expires, the connection ends with 1008.
 	FrameTimeout time.Duration
 
-	// PingInterval is how often the peer is pinged. Zero means 30 s, negative means never.
+	// PingInterval is the interval between pings. Zero means 30 s, negative means no pings.
 	PingInterval time.Duration
 
-	// PongTimeout is how long the peer may stay silent after a ping. Zero means 20 s, negative means for ever. Any byte counts,
-	// not the pong alone: it may stand behind a long message. After it the connection is cut with [ErrDeadPeer]. Somebody
-	// must be in Read to hear the peer. There is one ping on the way at a time.
+	// PongTimeout is how long the peer may be silent after a ping. Zero means 20 s, negative means
+	// no timeout. Any byte counts, not only the pong, which may follow a long message. When it
+	// expires, the connection is cut with [ErrDeadPeer]. A goroutine must be in Read to receive the
+	// peer's bytes. At most one ping is on the way at a time.
 	PongTimeout time.Duration
 
-	// CloseTimeout bounds the closing handshake, and how long after the peer's close frame, or its mistake, a connection is
-	// kept open for answers if nobody calls Close. Zero means 1 s.
+	// CloseTimeout bounds the closing handshake. After the peer's close frame, or a violation by
+	// the peer, it is also how long the connection is open for responses if Close is not called.
+	// Zero means 1 s.
 	CloseTimeout time.Duration
 
-	// Subprotocols are offered by Dial, the best first, and understood by Upgrade, which takes the first of
-	// the client's that is among them. With none in common the connection has none: see [Transport.Subprotocol].
+	// Subprotocols are offered by Dial, the preferred one first, and accepted by Upgrade, which
+	// selects the first of the client's that is in the list. Without a common one the connection
+	// has no subprotocol: see [Transport.Subprotocol].
 	Subprotocols []string
 
-	// CheckOrigin decides whether Upgrade takes a request from a web page. Nil refuses each Origin whose host and port are
-	// not those of the request's Host; a request without Origin passes. That alone does not stop DNS rebinding, under
-	// which both are equal: a list of allowed hosts must stand in front.
+	// CheckOrigin reports whether Upgrade accepts a request from a web page. If nil, each Origin is
+	// refused whose host and port differ from the request's Host; a request without Origin is
+	// accepted. This does not prevent DNS rebinding, where both are equal: check the Host against a
+	// list of allowed hosts before Upgrade.
 	CheckOrigin func(*http.Request) bool
 
-	// Header is added to the request of Dial, such as Authorization. Host replaces the one of the URL.
+	// Header is added to the request of Dial, such as Authorization. Host replaces the host of the
+	// URL.
 	Header http.Header
 
-	// TLS configures wss addresses for Dial. Nil means the default.
+	// TLS configures wss addresses for Dial. If nil, the default configuration is used.
 	TLS *tls.Config
 
-	// DialTimeout bounds Dial with all its steps. Zero means 5 s, negative leaves it to the context.
+	// DialTimeout bounds all steps of Dial. Zero means 5 s, negative means that only the context
+	// bounds it.
 	DialTimeout time.Duration
 
-	// DialContext opens the connection for Dial, such as one to a proxy or a Unix socket. Nil means a net.Dialer.
-	// TLS for wss is added on top of what it returns.
+	// DialContext opens the connection for Dial, such as one to a proxy or a Unix socket. If nil, a
+	// net.Dialer is used. TLS for wss is added on top of the returned connection.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
@@ -93,49 +100,52 @@ func or(d, zero time.Duration) time.Duration {
 	return d
 }
 
-// A Transport is one WebSocket connection, either end. It is a jsonrpc.Transport: one goroutine may be in Read,
-// any number in Write, and Close may come from anywhere.
+// A Transport is one end of a WebSocket connection. It is a jsonrpc.Transport: one goroutine may be
+// in Read, any number in Write, and Close may be called from any goroutine.
 type Transport struct {
 	conn     net.Conn
 	client   bool
 	protocol string
 	settings settings
 
-	reading sync.Mutex // held by Read, then by the farewell; guards in
+	reading sync.Mutex // held by Read, then by the closing handshake; guards in
 	in      reader
-	heard   atomic.Bool // bytes have come since the last ping
+	heard   atomic.Bool // bytes have arrived since the last ping
+	blocked atomic.Bool // Read waits for room in memory
 	over    atomic.Bool // cause is set; for Read, without the lock
 
-	turn  chan struct{} // full while somebody writes to conn; its holder owns what follows
-	torn  bool          // a frame was cut off, so none can follow
+	turn  chan struct{} // full while a goroutine writes to conn; its holder owns the fields below
+	torn  bool          // a frame was cut off, so no frame can follow
 	out   sink
-	begun bool   // TryWrite has sent a part of the burst that the next Write gets
-	rest  []byte // and this is what is left of it
+	steps atomic.Uint64 // pieces of writes that had to wait
+	begun bool          // TryWrite has sent a part of the burst that the next Write gets
+	rest  []byte        // and this is what is left of it
 
-	mu       sync.Mutex // guards what follows
-	controls []control  // wait for the next write
-	flushing bool       // a goroutine is on its way to write them
-	cause    error      // why nothing is read any more; nil while something is
-	goodbye  farewell   // what Close says
-	last     farewell   // what follows from cause
-	ending   bool       // and has begun: nothing but a close frame is written any more
-	waiting  bool       // for the answer to a ping
-	timer    *time.Timer
+	mu        sync.Mutex // guards the fields below
+	controls  []control  // wait for the next write
+	flushing  bool       // a goroutine is about to write them
+	cause     error      // why reading has ended; nil before that
+	closeWith closeMode  // what Close sends
+	last      closeMode  // follows from cause
+	ending    bool       // the closing handshake has begun: only a close frame may still be written
+	waiting   bool       // for the response to a ping
+	timer     *time.Timer
 
 	flushes sync.WaitGroup
-	done    chan struct{} // closed when the farewell is over
+	done    chan struct{} // closed when the closing handshake is over
 }
 
-// newTransport makes an end of a connection whose handshake is over. rest is what was read behind the handshake.
+// newTransport returns one end of a connection whose handshake is over. rest is what was read after
+// the handshake.
 func newTransport(conn net.Conn, client bool, o *Options, protocol string, rest []byte) *Transport {
 	t := &Transport{
-		conn:     conn,
-		client:   client,
-		protocol: protocol,
-		settings: o.settings(client),
-		turn:     make(chan struct{}, 1),
-		done:     make(chan struct{}),
-		goodbye:  farewell{kind: asking, code: CloseNormal},
+		conn:      conn,
+		client:    client,
+		protocol:  protocol,
+		settings:  o.settings(client),
+		turn:      make(chan struct{}, 1),
+		done:      make(chan struct{}),
+		closeWith: closeMode{kind: asking, code: CloseNormal},
 	}
 	t.in.init(conn, rest)
 	t.out.init(conn)
@@ -143,8 +153,8 @@ func newTransport(conn net.Conn, client bool, o *Options, protocol string, rest 
 	return t
 }
 
-// Subprotocol is what both sides agreed on in the handshake, or "".
+// Subprotocol returns the subprotocol that was negotiated in the handshake, or "".
 func (t *Transport) Subprotocol() string { return t.protocol }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr returns the peer's address.
 func (t *Transport) RemoteAddr() net.Addr { return t.conn.RemoteAddr() }

@@ -9,12 +9,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/progress"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Write sends each payload of b as a text message of one frame, all in one system call up to 256 KiB. It implements
-// jsonrpc.Transport; b is not changed. A write to the network that takes longer than [Options.WriteTimeout], or
-// fails, ends the connection.
+// Write sends each payload of b as a text message of one frame, all in one system call up to 256
+// KiB. It implements jsonrpc.Transport; b is not changed. A write to the network that takes longer
+// than [Options.WriteTimeout], or fails, ends the connection.
 func (t *Transport) Write(b jsonrpc.Burst) error {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
@@ -22,7 +23,7 @@ func (t *Transport) Write(b jsonrpc.Burst) error {
 	if err != nil {
 		return err
 	}
-	if t.begun { // the rest of b goes in front of all else
+	if t.begun { // the rest of b is sent first
 		t.begun, b = false, jsonrpc.Burst{}
 	}
 
@@ -36,13 +37,13 @@ func (t *Transport) Write(b jsonrpc.Burst) error {
 	}
 	out.flush()
 	if out.err == nil && t.rest != nil {
-		return t.send(nil)
+		return t.sendFrames(nil)
 	}
 	return out.err
 }
 
-// TryWrite sends b if it fits into one buffer and nothing else is being written, as far as that goes without waiting. On TLS and other
-// connections that are no sockets it sends nothing.
+// TryWrite sends b if it fits into one buffer and no other write is under way, as far as that is
+// possible without waiting. On TLS and other connections that are not sockets it sends nothing.
 func (t *Transport) TryWrite(b jsonrpc.Burst) bool {
 	size := len(b.Bytes) + maxHeader*(len(b.Ends)+1)
 	if !t.out.can() || size > writeSize {
@@ -71,12 +72,14 @@ func (t *Transport) TryWrite(b jsonrpc.Burst) bool {
 		return true
 	}
 	if n > 0 {
-		t.begun, t.rest = true, bytes.Clone(p[n:]) // the frames cannot be made again: their masks are random
+		// the frames cannot be built again: their masks are random
+		t.begun, t.rest = true, bytes.Clone(p[n:])
 	}
 	return false
 }
 
-// A writer collects frames in a lent buffer and sends them when it is full or flushed. It belongs to the holder of the turn.
+// A writer collects frames in a borrowed buffer and sends them when it is full or flushed. It
+// belongs to the holder of the turn.
 type writer struct {
 	t    *Transport
 	lent *buffer
@@ -84,13 +87,13 @@ type writer struct {
 	err  error
 }
 
-// writer makes a writer for about size bytes.
+// writer returns a writer for about size bytes.
 func (t *Transport) writer(size int) writer {
 	return writer{t: t, lent: lend(min(size, writeSize))}
 }
 
-// frame adds one whole frame. A client masks it with a fresh key from the runtime's ChaCha8, which is seeded by the
-// operating system: nobody can foresee it (RFC 6455, section 5.3).
+// frame adds one whole frame. A client masks it with a new key from the runtime's ChaCha8, which
+// the operating system seeds: the key is unpredictable (RFC 6455, section 5.3).
 func (w *writer) frame(op opcode, payload []byte) {
 	if len(w.lent.bytes)-w.used < maxHeader {
 		w.flush()
@@ -114,7 +117,7 @@ func (w *writer) frame(op opcode, payload []byte) {
 		}
 		w.flush()
 		if !w.t.client && len(payload) >= writeSize { // need not be copied
-			w.send(payload)
+			w.sendBytes(payload)
 			return
 		}
 	}
@@ -122,28 +125,29 @@ func (w *writer) frame(op opcode, payload []byte) {
 
 func (w *writer) flush() {
 	if w.used > 0 {
-		w.send(w.lent.bytes[:w.used])
+		w.sendBytes(w.lent.bytes[:w.used])
 		w.used = 0
 	}
 }
 
-func (w *writer) send(p []byte) {
+func (w *writer) sendBytes(p []byte) {
 	if w.err == nil {
-		w.err = w.t.send(p)
+		w.err = w.t.sendFrames(p)
 	}
 }
 
-// send writes p to the network, by the holder of the turn, behind what TryWrite has left. When it fails the connection is over.
-func (t *Transport) send(p []byte) error {
+// sendFrames writes p to the network, after the rest that TryWrite has left. The caller holds the
+// turn. If send fails, the connection is over.
+func (t *Transport) sendFrames(p []byte) error {
 	if rest := t.rest; rest != nil {
 		t.rest = nil
-		if err := t.send(rest); err != nil {
+		if err := t.sendFrames(rest); err != nil {
 			return err
 		}
 	}
 	n, err := t.out.try(p) // nearly always all of it, and no deadline has to be set
 	if err == nil && n < len(p) {
-		err = t.wait(p[n:])
+		err = t.waitWritable(p[n:])
 	}
 	if err == nil {
 		return nil
@@ -154,19 +158,37 @@ func (t *Transport) send(p []byte) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_ = t.partLocked(farewell{kind: abrupt}, fmt.Errorf("websocket: write: %w", err)) // an earlier cause holds
+	// an earlier cause takes precedence
+	_ = t.startCloseLocked(closeMode{kind: abrupt}, fmt.Errorf("websocket: write: %w", err))
 	return t.whyLocked()
 }
 
-// wait writes p, which is more than the kernel has room for.
-func (t *Transport) wait(p []byte) error {
+// waitWritable writes p, for which the kernel has no room.
+func (t *Transport) waitWritable(p []byte) error {
 	if t.settings.write > 0 {
-		_ = t.conn.SetWriteDeadline(time.Now().Add(t.settings.write)) // a connection without deadlines has no bound
-		defer func() { _ = t.conn.SetWriteDeadline(time.Time{}) }()   // the next try is not to be late
+		// the next try is not to be late
+		defer func() { _ = t.conn.SetWriteDeadline(time.Time{}) }()
 	}
-	_, err := t.conn.Write(p)
+	if !t.out.can() {
+		return progress.Burst(t.conn, p, t.renewDeadline)
+	}
+	_, err := progress.Write(t.conn, p, t.renewDeadline)
 	return err
 }
+
+// renewDeadline gives the next piece its time.
+func (t *Transport) renewDeadline() error {
+	if t.settings.write > 0 {
+		// a connection without deadlines has no bound
+		_ = t.conn.SetWriteDeadline(time.Now().Add(t.settings.write))
+	}
+	t.steps.Add(1)
+	return nil
+}
+
+// WrittenBytes grows whenever the peer has taken something that a Write waited for. It implements
+// jsonrpc.WriteCounter.
+func (t *Transport) WrittenBytes() uint64 { return t.steps.Load() * progress.Piece }
 
 // A control is a ping or a pong that waits to be written.
 type control struct {
@@ -174,12 +196,12 @@ type control struct {
 	payload []byte
 }
 
-// maxControls bounds what waits. Past it the oldest pong goes: an endpoint may answer the latest of several pings
-// alone (RFC 6455, section 5.5.3).
+// maxControls bounds the waiting control frames. Above it the oldest pong is dropped: an endpoint
+// may respond to only the latest of several pings (RFC 6455, section 5.5.3).
 const maxControls = 32
 
-// queue has c written soon, by whoever writes next. The reader does not: two readers that
-// wait for each other's sockets would never read again.
+// queue schedules c for the next write, by any goroutine. The reader does not write it: two readers
+// that wait for each other's sockets would never read again.
 func (t *Transport) queue(c control) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,7 +222,7 @@ func (t *Transport) queueLocked(c control) {
 	}
 }
 
-// flushControls writes what waits, unless a Write took it along.
+// flushControls writes the waiting control frames, unless a Write has already sent them.
 func (t *Transport) flushControls() {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
@@ -219,7 +241,8 @@ func (t *Transport) flushControls() {
 	out.flush()
 }
 
-// takeControls returns what waits to be written, or why nothing can be.
+// takeControls returns the control frames that wait to be written, or the reason why nothing can be
+// written.
 func (t *Transport) takeControls() ([]control, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,14 +254,15 @@ func (t *Transport) takeControls() ([]control, error) {
 	return waiting, nil
 }
 
-// why is the cause of the end, as Read returns it.
+// why returns the cause of the end, as Read returns it.
 func (t *Transport) why() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.cause
 }
 
-// whyLocked is the cause of the end, as Write returns it: a peer that has left in peace is no end of a file to a writer.
+// whyLocked returns the cause of the end, as Write returns it: for a writer, a peer that closed
+// normally is not io.EOF.
 func (t *Transport) whyLocked() error {
 	if t.cause == io.EOF { //nolint:errorlint // set by stop, never wrapped
 		return jsonrpc.ErrClosed

@@ -1,4 +1,5 @@
-// Package block is a part of what an agent says as MCP writes it, and the editor protocol, which took its content blocks from there.
+// Package block converts agent parts to and from the content blocks of MCP, which the Agent Client
+// Protocol also uses.
 package block
 
 import (
@@ -8,39 +9,41 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Kinds of blocks, as both protocols have them on the wire.
+// Kinds of blocks, as written in both protocols.
 const (
 	Text     = "text"          // Text
-	Image    = "image"         // Data, MIMEType; URI where it stands elsewhere too
+	Image    = "image"         // Data, MIMEType; URI if it is also available elsewhere
 	Audio    = "audio"         // Data, MIMEType
 	Link     = "resource_link" // Name, URI, MIMEType
-	Resource = "resource"      // URI, MIMEType; Data, or else Text
+	Resource = "resource"      // URI, MIMEType; Data or Text
 )
 
-// A Block is what the blocks of both protocols hold. Kind says which members count.
+// A Block is a content block of either protocol. Kind determines which members are used.
 type Block struct {
 	Kind     string
 	Text     string
-	Data     []byte // not nil where it counts
+	Data     []byte // not nil if used
 	Name     string
 	URI      string
 	MIMEType string
 
-	Annotations jsonrpc.Raw            // nil for none
-	Meta        map[string]jsonrpc.Raw // _meta; nil for none
+	Annotations jsonrpc.Raw            // nil if none
+	Meta        map[string]jsonrpc.Raw // _meta; nil if none
 
-	// What is only read: others say it, and a part has no field for it.
-	ResourceMeta map[string]jsonrpc.Raw // the _meta inside a Resource
-	WholeLink    any                    // a Link as it came, when it says more than its members here; nil if not
+	// The members below are only read: other implementations send them, and a part has no field for
+	// them.
+	ResourceMeta map[string]jsonrpc.Raw // the _meta of a Resource
+	// WholeLink is the received Link if it has further members, otherwise nil.
+	WholeLink any
 }
 
-// beside is what a block has no field for.
+// A beside holds what a block has no field for.
 type beside struct {
 	Name      string         `json:"name,omitzero"`
 	MediaType string         `json:"mediaType,omitzero"`
 	Filename  string         `json:"filename,omitzero"`
-	JSON      bool           `json:"json,omitzero"` // a resource that is a JSON value
-	Data      bool           `json:"data,omitzero"` // a resource that is bytes
+	JSON      bool           `json:"json,omitzero"` // a resource holding a JSON value
+	Data      bool           `json:"data,omitzero"` // a resource holding bytes
 	Metadata  agent.Metadata `json:"metadata,omitzero"`
 }
 
@@ -48,18 +51,19 @@ func (b *beside) isNone() bool {
 	return b.Name == "" && b.MediaType == "" && b.Filename == "" && !b.JSON && !b.Data && b.Metadata == nil
 }
 
-// scheme begins the URI of a resource that exists only inside its message.
+// scheme is the prefix of the URI of a resource that exists only inside its message.
 const scheme = "parley:part/"
 
-// Keys of a part's metadata, behind the name of the protocol that they came from.
+// Keys of a part's metadata, preceded by the name of their protocol.
 const (
-	keyMeta        = "/meta/"       // before the name of a member of _meta
+	keyMeta        = "/meta/"       // followed by the name of a member of _meta
 	keyAnnotations = "/annotations" // of a block
-	keyResource    = "/resource"    // where an embedded resource is from: its URI, type and _meta
-	keyLink        = "/link"        // what a link says beside its address
+	keyResource    = "/resource"    // the origin of an embedded resource: its URI, type and _meta
+	keyLink        = "/link"        // the members of a link besides its address
 )
 
-// Write writes a part for a protocol, "mcp" or "editor": text, pictures and sound as such, an address as a link, other bytes and JSON as a resource.
+// Write converts a part to a block of a protocol, "mcp" or "editor": text, images and audio become
+// blocks of that kind, an address becomes a link, and other bytes and JSON become a resource.
 func Write(protocol string, p agent.Part) Block {
 	b := Block{Meta: map[string]jsonrpc.Raw{}}
 	rest := beside{Name: p.Name, Filename: p.Filename}
@@ -109,7 +113,7 @@ func Write(protocol string, p agent.Part) Block {
 	return b
 }
 
-// An origin is where something came from that is embedded here, or linked to.
+// An origin is the source of embedded or linked content.
 type origin struct {
 	Name     string                 `json:"name,omitzero"`
 	URI      string                 `json:"uri"`
@@ -117,18 +121,21 @@ type origin struct {
 	Meta     map[string]jsonrpc.Raw `json:"_meta,omitzero"`
 }
 
-// Read reads a block of a protocol. Of one of another kind it reads what all have in common; the rest is its caller's.
+// Read converts a block of a protocol to a part. For an unknown kind it reads the members that all
+// kinds share; the caller reads the rest.
 func Read(protocol string, b *Block) agent.Part {
 	var p agent.Part
 	var rest beside
+	more := make(agent.Metadata, len(b.Meta))
 	for key, value := range b.Meta {
 		if key == agent.MetaPart && value.Decode(&rest) == nil {
 			p.Name, p.Filename, p.MediaType = rest.Name, rest.Filename, rest.MediaType
 			p.Metadata = p.Metadata.Merge(rest.Metadata)
 			continue
 		}
-		p.Metadata = p.Metadata.With(protocol+keyMeta+key, value)
+		more[protocol+keyMeta+key] = value
 	}
+	p.Metadata = p.Metadata.Merge(more)
 	if b.Annotations != nil {
 		p.Metadata = p.Metadata.With(protocol+keyAnnotations, b.Annotations)
 	}

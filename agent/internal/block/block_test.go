@@ -11,12 +11,13 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// What is written and read again is the same part.
+// A part is unchanged after Write and Read.
 func TestThereAndBack(t *testing.T) {
 	parts := append(agenttest.Parts(),
 		agent.Part{Data: []byte{}, MediaType: "application/octet-stream", Filename: "empty.bin"},
 		agent.Part{JSON: jsonrpc.Raw(`"x"`), MediaType: "application/problem+json", Name: "why"},
-		agent.Part{Text: "{}", MediaType: "application/json"}, // text that looks like JSON stays text
+		// Text that looks like JSON remains text.
+		agent.Part{Text: "{}", MediaType: "application/json"},
 		agent.Part{URL: "file:///a", Name: "a", Filename: "b"},
 		agent.Part{Text: "x", Metadata: agent.Metadata{}.With("mcp/annotations", map[string]float64{"priority": 0.5}).With("mcp/meta/a", 1).With("other", 2)},
 	)
@@ -28,7 +29,8 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// The blocks of others: what a part has no field for stands in its metadata, each protocol's under its own name.
+// Blocks of other implementations: data that a part has no field for is in its metadata, under the
+// name of each protocol.
 func TestBlocksOfOthers(t *testing.T) {
 	one := map[string]jsonrpc.Raw{"a": jsonrpc.Raw("1")}
 	for _, c := range []struct {

@@ -7,7 +7,8 @@ import (
 	"github.com/da1ed7bb/parley/agent/internal/block"
 )
 
-// A JSON value becomes an embedded resource, and is one again on the other side. What a block has no field for travels in its _meta.
+// A JSON value becomes an embedded resource and is converted back by the receiver. Data that a
+// block has no field for is in its _meta.
 func Example() {
 	b := block.Write("mcp", agent.Value(map[string]int{"n": 1}).Named("answer"))
 	fmt.Println(b.Kind, b.URI, b.MIMEType, b.Text)

@@ -1,4 +1,5 @@
-// Command bare does what client does with the bytes written out: what a program with a TCP connection has at least.
+// Command bare does the same as client with precomputed bytes: the minimum for a program with a TCP
+// connection.
 package main
 
 import (
@@ -17,5 +18,5 @@ func main() {
 	fmt.Fprintln(conn, `{"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1}`)
 	answer, err := bufio.NewReader(conn).ReadString('\n')
 	fmt.Println(answer, err)
-	_, _ = os.Stdin.Read(make([]byte, 1)) // idle until somebody looks
+	_, _ = os.Stdin.Read(make([]byte, 1)) // idle while it is measured
 }

@@ -1,5 +1,5 @@
-// Command client is a small device's program: it asks one server over TCP, with the core, the byte stream and nothing else of
-// parley.
+// Command client is a program for a small device: it calls one server over TCP, with the core, the
+// byte stream and nothing else of parley.
 package main
 
 import (
@@ -33,6 +33,6 @@ func run(address string) error {
 		return err
 	}
 	fmt.Println(difference)
-	_, _ = os.Stdin.Read(make([]byte, 1)) // idle until somebody looks
+	_, _ = os.Stdin.Read(make([]byte, 1)) // idle while it is measured
 	return nil
 }

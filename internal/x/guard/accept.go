@@ -1,12 +1,61 @@
 package guard
 
-import "strings"
+import (
+	"strings"
 
-// Quality returns how much the client wants mediaType, from 0 (not at all) to 1000, by its Accept headers (RFC 9110,
-// sections 12.4.2 and 12.5.1). The most specific range decides. named tells that a range spelled the type out, without a wildcard.
+	"github.com/da1ed7bb/parley/internal/x/httptoken"
+)
+
+// An Acceptance is what a caller accepts as the response to a POST, by its Accept header.
+type Acceptance uint8
+
+const (
+	AcceptsNothing Acceptance = iota
+	AcceptsPlain              // JSON, and no stream
+	AcceptsEither             // JSON, and a stream if a handler notifies
+	AcceptsStream             // a stream from the start
+)
+
+// Accepted evaluates Accept (RFC 9110, section 12.5.1) for JSON and, unless noStream is set, event
+// streams. Only a caller that names the event stream explicitly gets one in addition to JSON: many
+// clients that cannot read one send "*/*". A caller that ranks it above JSON gets only streams.
+func Accepted(accept []string, noStream bool) Acceptance {
+	if len(accept) == 0 {
+		return AcceptsPlain
+	}
+	if len(accept) == 1 {
+		switch accept[0] {
+		case "application/json", "*/*":
+			return AcceptsPlain
+		case "application/json, text/event-stream":
+			if !noStream {
+				return AcceptsEither
+			}
+		}
+	}
+	text, _ := Quality(accept, "application/json")
+	events, named := Quality(accept, "text/event-stream")
+	if noStream {
+		events = 0
+	}
+	switch {
+	case events > text && (named || text == 0):
+		return AcceptsStream
+	case text == 0:
+		return AcceptsNothing
+	case named && events > 0:
+		return AcceptsEither
+	}
+	return AcceptsPlain
+}
+
+// Quality returns the weight of mediaType in a client's Accept headers (RFC 9110, sections 12.4.2
+// and 12.5.1), from 0 (not acceptable) to 1000. The most specific range decides. named reports
+// whether a range spells out the type without a wildcard.
 //
-// No Accept header, and one in which nothing can be read, mean that everything is welcome. A lone "*" is read as "*/*" (Java's
-// HttpURLConnection sends it). Parameters other than q do not narrow a range: no type that we send has any.
+// If there is no Accept header, or if no range in it can be parsed, everything is acceptable. A
+// lone "*" is treated as "*/*" (Java's HttpURLConnection sends it). Parameters other than q do not
+// narrow a range, because no type that we send has parameters.
 func Quality(accept []string, mediaType string) (q int, named bool) {
 	best, readable := 0, false // 1: */*, 2: type/*, 3: type/subtype
 	for _, header := range accept {
@@ -19,7 +68,7 @@ func Quality(accept []string, mediaType string) (q int, named bool) {
 			}
 			readable = true
 			if narrowed && weight == 0 {
-				continue // excludes something more special than we send
+				continue // excludes only a more specific type than we send
 			}
 			fit := specificity(kind, mediaType)
 			if fit > best || fit == best && fit > 0 && weight > q {
@@ -48,7 +97,7 @@ func specificity(kind, mediaType string) int {
 	return 0
 }
 
-// cutElement splits at the next comma outside of quotes.
+// cutElement splits text at the first comma outside of quotes.
 func cutElement(text string) (element, rest string) {
 	quoted := false
 	for i := 0; i < len(text); i++ {
@@ -64,20 +113,21 @@ func cutElement(text string) (element, rest string) {
 	return text, ""
 }
 
-// parseRange reads one media range with its weight in thousandths.
+// parseRange parses one media range with its weight in thousandths.
 func parseRange(element string) (kind string, weight int, narrowed, ok bool) {
 	kind, params, _ := strings.Cut(element, ";")
 	kind = strings.Trim(kind, " \t")
 	if kind != "*" {
 		major, minor, slash := strings.Cut(kind, "/")
-		if !slash || !isToken(major) || !isToken(minor) || major == "*" && minor != "*" {
+		if !slash || !httptoken.Valid(major) || !httptoken.Valid(minor) || major == "*" && minor != "*" {
 			return "", 0, false, false
 		}
 	}
 	weight = 1000
 	for params != "" {
 		var param string
-		param, params, _ = strings.Cut(params, ";") // a quoted semicolon cuts in two what narrows the range either way
+		// A quoted semicolon splits a parameter that narrows the range in either case.
+		param, params, _ = strings.Cut(params, ";")
 		name, value, _ := strings.Cut(strings.Trim(param, " \t"), "=")
 		switch {
 		case strings.EqualFold(name, "q"):
@@ -91,7 +141,8 @@ func parseRange(element string) (kind string, weight int, narrowed, ok bool) {
 	return kind, weight, narrowed, true
 }
 
-// parseWeight reads 0 to 1 with up to three decimals. The leading zero may be missing, as some clients have it.
+// parseWeight parses 0 to 1 with up to three decimals. The leading zero may be missing, because
+// some clients omit it.
 func parseWeight(text string) (int, bool) {
 	whole, part, _ := strings.Cut(text, ".")
 	if len(part) > 3 || whole == "" && part == "" {
@@ -114,14 +165,4 @@ func parseWeight(text string) (int, bool) {
 		return 1000, n == 0
 	}
 	return 0, false
-}
-
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return s != ""
 }

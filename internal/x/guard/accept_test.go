@@ -11,7 +11,7 @@ func TestQuality(t *testing.T) {
 		accept    string
 		json      int
 		events    int
-		namesBoth string // which are spelled out: j, e
+		namesBoth string // the types that are spelled out: j, e
 	}{
 		{"", 1000, 1000, ""},
 		{"*/*", 1000, 1000, ""},
@@ -41,7 +41,7 @@ func TestQuality(t *testing.T) {
 		{`text/html; x="\", application/json"`, 0, 0, ""},
 		{",, ,application/json,,", 1000, 0, "j"},
 		{"text/html, image/gif, *; q=.2, */*; q=.2", 200, 200, ""},
-		{"*/json", 1000, 1000, ""}, // no range at all: as if it were absent
+		{"*/json", 1000, 1000, ""}, // no valid range: treated as absent
 		{"garbage", 1000, 1000, ""},
 		{"application /json, text/html", 0, 0, ""},
 		{"application/json2", 0, 0, ""},
@@ -70,7 +70,8 @@ func TestQuality(t *testing.T) {
 	}
 }
 
-// FuzzQuality holds that no header crashes, and that an appended full range is always seen.
+// FuzzQuality checks that no header causes a panic, and that an appended complete range always
+// counts.
 func FuzzQuality(f *testing.F) {
 	for _, seed := range []string{"", "*/*", "a/b;q=0.5", `a/b;x="\"`, ",;=", "text/*;q=1", "a/b;q=0.0000", `"`, "*;q=.1"} {
 		f.Add(seed)

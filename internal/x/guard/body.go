@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"context"
 	"errors"
 	"io"
 	"mime"
@@ -12,54 +11,68 @@ import (
 	"time"
 )
 
-// A Body says what the body of a request may be. The zero value takes application/json of at most 4 MiB. It is safe for
-// concurrent use once it is set up.
+// A Body defines which request bodies are accepted. The zero value accepts application/json of at
+// most 4 MiB. Without Memory a Body is safe for concurrent use once it is configured.
 type Body struct {
-	// Max bounds the body, in bytes. Zero means 4 MiB, negative means no bound. More is 413, from Content-Length alone
-	// where there is one: then nothing is read, and a client that waits for 100 Continue sends nothing.
+	// Max is the maximum length of the body, in bytes. Zero means 4 MiB, negative means no limit. A
+	// longer body gets 413. If Content-Length announces it, nothing is read, and a client that
+	// waits for 100 Continue sends nothing.
 	Max int64
 
-	// Types are media types taken besides application/json, in lower case.
+	// Types lists accepted media types besides application/json, in lower case.
 	Types []string
 
-	// Time is how long the whole body may take. Zero means 30 s. Whatever it is, what has arrived must be 1 KiB a second
-	// after the first 5 s. Slower is 408, and the connection is closed.
+	// Time is the maximum time for reading the whole body. Zero means 30 s. In addition, after the
+	// first 5 s the average rate must be at least 1 KiB per second. A slower body gets 408, and the
+	// connection is closed.
 	Time time.Duration
 
-	// Memory, if not nil, bounds the bodies in memory together with all others that share it. A body that finds no room
-	// within Time is 503. Whoever has read one calls Done when it is not needed any more.
+	// Memory, if not nil, bounds the memory of all bodies that share it. A body that gets no room
+	// within 60 s gets 503; the time of that wait does not count toward Time. With Memory, a Body
+	// is for one request, and after Read the caller must call Done when neither the body nor the
+	// response is needed any more.
 	Memory *Memory
 
-	// Watch, if not nil, makes the usual case cheap: a body that is here with its headers sets no deadline. The grace of
-	// 5 s is then exact to a second. It is shared by many.
+	// Key is the key of the account of Memory that is charged. If empty, it is that of [KeyOf].
+	Key string
+
+	// Watch, if not nil, makes the common case cheap: no deadline is set for a body that arrives
+	// together with its headers. The grace period of 5 s is then accurate to one second. A Watch is
+	// shared by many bodies.
 	Watch *Watch
+
+	share share // share of Memory
 }
 
 const (
 	defaultMax  = 4 << 20
 	defaultTime = 30 * time.Second
-	grace       = 5 * time.Second  // before the rate counts
-	rate        = 1 << 10          // bytes a second
-	step        = 64 << 10         // memory is taken as bytes arrive, never on the word of a length
-	writeTime   = 10 * time.Second // for one write
+	grace       = 5 * time.Second // before the rate counts
+	rate        = 1 << 10         // bytes per second
+	// Memory is reserved as bytes arrive, not by the announced length.
+	step      = 64 << 10
+	longStep  = 16 << 10         // the first step of a longer body
+	writeTime = 10 * time.Second // for one write
 )
 
 var (
-	noType      = refuse(http.StatusUnsupportedMediaType, "a body needs Content-Type: application/json")
-	wrongType   = refuse(http.StatusUnsupportedMediaType, "this Content-Type is not taken here, application/json is")
-	wrongText   = refuse(http.StatusUnsupportedMediaType, "JSON is UTF-8, no other charset is taken")
-	encoded     = &Refusal{Status: http.StatusUnsupportedMediaType, Text: "compressed bodies are not taken", Name: "Accept-Encoding", Value: "identity"}
+	noType      = refuse(http.StatusUnsupportedMediaType, "the body requires Content-Type: application/json")
+	wrongType   = refuse(http.StatusUnsupportedMediaType, "unsupported Content-Type; use application/json")
+	wrongText   = refuse(http.StatusUnsupportedMediaType, "unsupported charset; JSON must be UTF-8")
+	encoded     = &Refusal{Status: http.StatusUnsupportedMediaType, Text: "compressed bodies are not supported", Name: "Accept-Encoding", Value: "identity"}
 	tooLong     = &Refusal{Status: http.StatusRequestEntityTooLarge, Text: "the body is too large", Close: true}
-	tooSlow     = &Refusal{Status: http.StatusRequestTimeout, Text: "the body came too slowly", Close: true}
-	noRoom      = &Refusal{Status: http.StatusServiceUnavailable, Text: "too much is in memory, try again", Name: "Retry-After", Value: "1"}
-	cutOff      = &Refusal{Status: http.StatusBadRequest, Text: "the body is cut off or wrongly framed", Close: true}
-	nothingFits = refuse(http.StatusNotAcceptable, "nothing of what Accept names can be sent")
+	tooSlow     = &Refusal{Status: http.StatusRequestTimeout, Text: "the body was sent too slowly", Close: true}
+	noRoom      = &Refusal{Status: http.StatusServiceUnavailable, Text: "the server is out of buffer memory, try again", Name: "Retry-After", Value: "1"}
+	cutOff      = &Refusal{Status: http.StatusBadRequest, Text: "the body is truncated or has invalid framing", Close: true}
+	nothingFits = refuse(http.StatusNotAcceptable, "none of the types in Accept is supported")
 )
 
-// NotAcceptable is the refusal of an Accept header that leaves nothing (RFC 9110, section 15.5.7).
+// NotAcceptable returns the refusal of an Accept header that excludes every available type (RFC
+// 9110, section 15.5.7).
 func NotAcceptable() *Refusal { return nothingFits }
 
-// Check returns why r's body is not even read, or nil: media type, charset, content coding, announced length.
+// Check returns the reason to reject r before its body is read, or nil: media type, charset,
+// content coding, announced length.
 func (b *Body) Check(r *http.Request) *Refusal {
 	if f := b.checkType(r); f != nil {
 		return f
@@ -91,7 +104,7 @@ func (b *Body) checkType(r *http.Request) *Refusal {
 		}
 		return noType
 	case len(values) > 1:
-		return wrongType // two of them may be read as either
+		return wrongType // two Content-Type headers are ambiguous
 	case values[0] == "application/json":
 		return nil
 	}
@@ -105,58 +118,54 @@ func (b *Body) checkType(r *http.Request) *Refusal {
 	return nil
 }
 
-// Read appends the body of r to dst. It calls Check first. When it refuses, the caller answers with [Refusal.Write] and
-// nothing else; dst is still returned, so that its memory can be used again. Read and write deadlines are set where the server has them.
+// Read appends the body of r to dst. It calls Check first. If it returns a Refusal, the caller must
+// respond with [Refusal.Write] and nothing else; dst is still returned, so that its memory can be
+// reused. Read sets read and write deadlines if the server supports them.
 func (b *Body) Read(w http.ResponseWriter, r *http.Request, dst []byte) ([]byte, *Refusal) {
 	if f := b.Check(r); f != nil {
 		return dst, f
 	}
 	if r.ContentLength == 0 {
-		return dst, nil
+		return dst, b.Begin(r)
 	}
-	held, f := b.hold(r)
-	if f != nil {
+	if f := b.share.begin(r, b.Memory, b.Key); f != nil {
 		return dst, f
 	}
 	before := len(dst)
-	dst, f = b.read(w, r, dst)
-	if held > 0 {
-		kept := int64(0)
-		if f == nil {
-			kept = weight(int64(len(dst) - before))
-		}
-		b.Memory.give(held - kept)
+	dst, f := b.read(w, r, dst)
+	if f != nil {
+		b.share.end()
+		return dst, f
 	}
-	return dst, f
+	b.share.arrived(int64(len(dst) - before))
+	return dst, nil
 }
 
-// hold takes room for the body, for as much as it may have.
-func (b *Body) hold(r *http.Request) (int64, *Refusal) {
-	if b.Memory == nil {
-		return 0, nil
+// Begin is Read for a request whose body is not read: its response is counted, and it waits while
+// its HTTP/2 connection does not read the responses before it. The caller must call Done.
+func (b *Body) Begin(r *http.Request) *Refusal {
+	if f := b.share.begin(r, b.Memory, b.Key); f != nil {
+		return f
 	}
-	most := r.ContentLength
-	if most < 0 {
-		most = max(b.limit(), step+1)
-	}
-	held := weight(most)
-	if held == 0 {
-		return 0, nil
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), b.time())
-	defer cancel()
-	if b.Memory.take(ctx, held) != nil {
-		return 0, noRoom
-	}
-	return held, nil
+	b.share.arrived(0)
+	return nil
 }
 
-// Done gives back the room of a body that Read returned, of so many bytes.
-func (b *Body) Done(bytes int) {
-	if held := weight(int64(bytes)); held > 0 && b.Memory != nil {
-		b.Memory.give(held)
-	}
-}
+// Unread returns a function that counts bytes of a streamed response while they are written: it is
+// called with their number before, and with its negative after. It is nil over HTTP/1, where a
+// client that does not read sends no more requests. It may be called by several goroutines.
+func (b *Body) Unread() func(n int) { return b.share.unread() }
+
+// Writing counts a response of the given length as being written, until Done.
+func (b *Body) Writing(bytes int) { b.share.writing(int64(bytes)) }
+
+// Holding counts a response of the given length as held, until Done, but not as unread: its writer
+// counts that.
+func (b *Body) Holding(bytes int) { b.share.holding(int64(bytes)) }
+
+// Done releases the memory of a body that Read returned, and of the response to it. A second call
+// has no effect.
+func (b *Body) Done() { b.share.end() }
 
 func (b *Body) time() time.Duration {
 	if b.Time == 0 {
@@ -165,13 +174,13 @@ func (b *Body) time() time.Duration {
 	return b.Time
 }
 
-// read takes in the whole body, by the first chunk without a deadline if there is a Watch.
+// read reads the whole body. With a Watch, the first chunk is read without a deadline.
 func (b *Body) read(w http.ResponseWriter, r *http.Request, dst []byte) ([]byte, *Refusal) {
 	in := intake{body: r.Body, limit: b.limit(), announced: r.ContentLength, dst: dst}
 	start := time.Now()
 	if b.Watch != nil {
 		e := b.Watch.begin(w, grace, false)
-		done, f := in.step()
+		done, f := in.step(firstStep(r))
 		b.Watch.end(e)
 		if done || f != nil {
 			return in.dst, f
@@ -179,10 +188,16 @@ func (b *Body) read(w http.ResponseWriter, r *http.Request, dst []byte) ([]byte,
 	}
 	control := http.NewResponseController(w)
 	for {
-		_ = control.SetReadDeadline(b.due(start, in.got)) // without deadlines the server's own limits hold
-		done, f := in.step()
+		// A deadline that passes during the wait would end the body of an HTTP/2 stream for good.
+		if !b.share.grow(r, in.got, func() { _ = control.SetReadDeadline(time.Time{}) }) {
+			return in.dst, noRoom
+		}
+		// Without deadlines the server's own limits apply.
+		_ = control.SetReadDeadline(b.due(start.Add(b.share.waited), in.got))
+		done, f := in.step(nextStep(in.got))
 		if done {
-			// The server reads on behind the body, to see whether the client goes away. That has no end.
+			// The server continues to read after the body, to detect whether the client
+			// disconnects. That read has no deadline.
 			_ = control.SetReadDeadline(time.Time{})
 		}
 		if done || f != nil {
@@ -195,14 +210,13 @@ func (b *Body) read(w http.ResponseWriter, r *http.Request, dst []byte) ([]byte,
 type intake struct {
 	body      io.Reader
 	limit     int64
-	announced int64 // negative: not known
+	announced int64 // negative if unknown
 	got       int64
 	dst       []byte
 }
 
-// step reads once. done: that was all.
-func (in *intake) step() (done bool, f *Refusal) {
-	room := int64(step)
+// step reads at most room bytes, once. done reports the end of the body.
+func (in *intake) step(room int64) (done bool, f *Refusal) {
 	if in.announced >= 0 {
 		room = min(room, in.announced-in.got)
 	}
@@ -224,7 +238,8 @@ func (in *intake) step() (done bool, f *Refusal) {
 	return false, nil
 }
 
-// grow makes room for at least so many bytes: doubling, but not past what is announced.
+// grow returns dst with capacity for at least room more bytes: it doubles the capacity, but not
+// beyond the announced length.
 func grow(dst []byte, room int, announced int64) []byte {
 	more := int64(max(room, len(dst)))
 	if announced >= 0 {
@@ -235,7 +250,7 @@ func grow(dst []byte, room int, announced int64) []byte {
 	return bigger
 }
 
-// due is until when the next bytes must be here, if got have come.
+// due returns the deadline for the next bytes after got bytes have arrived.
 func (b *Body) due(start time.Time, got int64) time.Time {
 	earned := grace + time.Duration(got/rate)*time.Second + time.Duration(got%rate)*time.Second/rate
 	return start.Add(min(b.time(), earned))
@@ -246,7 +261,7 @@ func refusalOf(err error) *Refusal {
 		return tooSlow
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooLong // somebody outside of us has a lower limit
+		return tooLong // an outer handler has a lower limit
 	}
 	return cutOff
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// pipeListener is a listener in memory, so that time can be fake.
+// pipeListener is an in-memory listener, for tests with fake time.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -46,7 +46,7 @@ func (l *pipeListener) dial() net.Conn {
 	return near
 }
 
-// echo answers with the body's length.
+// echo responds with the body's length.
 func echo(b *Body) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, f := b.Read(w, r, nil)
@@ -109,7 +109,8 @@ func TestBodyOnTheWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			go func() { _, _ = io.WriteString(conn, tt.request) }() // it may be refused in the middle
+			// The request may be rejected while it is sent.
+			go func() { _, _ = io.WriteString(conn, tt.request) }()
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -129,7 +130,7 @@ func TestBodyOnTheWire(t *testing.T) {
 	}
 }
 
-// TestCutOffBody half-closes in the middle of a body.
+// TestCutOffBody half-closes the connection in the middle of a body.
 func TestCutOffBody(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,14 +182,15 @@ func TestExpectTooMuchIsRefusedBeforeTheBody(t *testing.T) {
 func TestSlowBody(t *testing.T) {
 	tests := []struct {
 		name  string
-		chunk int           // bytes at a time
-		every time.Duration // and how often
-		size  int           // in all
+		chunk int           // bytes per write
+		every time.Duration // interval of writes
+		size  int           // total size
 		want  string
-		after time.Duration // when the answer comes
+		after time.Duration // when the response arrives
 	}{
 		{"nothing comes", 0, 0, 10, "408", 5 * time.Second},
-		{"one byte a second", 1, time.Second, 100, "408", 5*time.Second + 6*time.Second/1024}, // the sixth comes just in time
+		// The sixth byte arrives just in time.
+		{"one byte a second", 1, time.Second, 100, "408", 5*time.Second + 6*time.Second/1024},
 		{"just under 1 KiB a second", 1000, time.Second, 1 << 20, "408", 30 * time.Second},
 		{"half of it", 512, time.Second, 1 << 20, "408", 0},
 		{"1 KiB a second for 20 s", 1024, time.Second, 20 << 10, "200", 19 * time.Second},
@@ -203,7 +205,8 @@ func TestSlowBody(t *testing.T) {
 				defer server.Close()
 				conn := listener.dial()
 				var sender sync.WaitGroup
-				defer time.Sleep(time.Second) // the server waits half of it before it hangs up on a refused body
+				// The server waits half of it before it closes the connection of a rejected body.
+				defer time.Sleep(time.Second)
 				defer sender.Wait()
 				defer conn.Close()
 
@@ -237,8 +240,8 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// TestAHandlerMayTakeLongerThanTheBody shows that the deadline of the body does not outlive it: the server would take it for
-// a client that went away.
+// TestAHandlerMayTakeLongerThanTheBody checks that the deadline of the body is cleared after it;
+// otherwise the server would treat the timeout as a client that disconnected.
 func TestAHandlerMayTakeLongerThanTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := newPipeListener()
@@ -269,7 +272,7 @@ func TestAHandlerMayTakeLongerThanTheBody(t *testing.T) {
 	})
 }
 
-// TestRefusalDoesNotWaitForTheBody has a client that announces a body and sends nothing of it.
+// TestRefusalDoesNotWaitForTheBody uses a client that announces a body and sends none of it.
 func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := newPipeListener()
@@ -306,7 +309,7 @@ func TestReadKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// A plainWriter is a ResponseWriter without deadlines, like that of another server.
+// A plainWriter is a ResponseWriter without deadlines, as other servers may have it.
 type plainWriter struct{ t *testing.T }
 
 func (plainWriter) Header() http.Header         { return http.Header{} }

@@ -8,7 +8,7 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/guard"
 )
 
-// A page of another site has found out our port and lets its own name point to it.
+// A page of another site has detected our port and points its own name to it (DNS rebinding).
 func Example() {
 	door, err := guard.New(&guard.Options{Port: 3000, Tokens: []guard.Digest{guard.DigestOf("a token of the operator's")}})
 	if err != nil {
@@ -26,6 +26,6 @@ func Example() {
 		fmt.Print(w.Code, " ", w.Body)
 	}
 	// Output:
-	// 403 this Host is not served here
+	// 403 this Host is not allowed
 	// 200 welcome
 }

@@ -10,19 +10,20 @@ import (
 
 // A name is one entry of the Host list.
 type name struct {
-	host string // lower case; an IPv6 address in brackets
-	port int    // 0: the listening port; anyPort: each
-	own  bool   // was configured, and may stand behind a proxy that listens on the scheme's own port
+	host string // in lower case; an IPv6 address is in brackets
+	port int    // 0 means the listening port; anyPort means every port
+	// Configured by the user; the listener may be behind a proxy on the scheme's default port.
+	own bool
 }
 
 const anyPort = -1
 
 var loopback = []name{{host: "localhost"}, {host: "127.0.0.1"}, {host: "[::1]"}}
 
-// ParseName reads an entry of the Host list: a host, a host and a port, or a host and :*.
+// parseName parses an entry of the Host list: a host, a host and a port, or a host and :*.
 func parseName(text string) (name, error) {
-	bad := fmt.Errorf("guard: %q is no host, host:port or host:*", text)
-	if strings.Count(text, ":") > 1 && text[0] != '[' { // a bare IPv6 address
+	bad := fmt.Errorf("guard: %q is not host, host:port or host:*", text)
+	if strings.Count(text, ":") > 1 && text[0] != '[' { // an IPv6 address without brackets
 		text = "[" + text + "]"
 	}
 	if rest, ok := strings.CutSuffix(text, ":*"); ok {
@@ -39,7 +40,7 @@ func parseName(text string) (name, error) {
 	return name{host: strings.ToLower(host), port: port, own: true}, nil
 }
 
-// splitHost splits a Host header. The port is 0 when there is none.
+// splitHost splits a Host header. The port is 0 if there is no port.
 func splitHost(text string) (host string, port int, ok bool) {
 	host = text
 	colon := strings.LastIndexByte(text, ':')
@@ -62,7 +63,7 @@ func splitHost(text string) (host string, port int, ok bool) {
 	return host, port, !strings.ContainsAny(host, ":[]/\\@ \t%?#,;\"<>")
 }
 
-// covers reports whether the entry stands for host and port as a client of scheme writes them.
+// covers reports whether the entry matches host and port as written by a client of scheme.
 func (n name) covers(host string, port int, where place, scheme string) bool {
 	if !strings.EqualFold(n.host, host) {
 		return false
@@ -81,14 +82,14 @@ func (n name) covers(host string, port int, where place, scheme string) bool {
 	}
 }
 
-// place is where a request came in.
+// A place describes the listener that received a request.
 type place struct {
 	port     int
-	portless bool // a Unix socket: no web page can reach it, and a port means nothing there
+	portless bool // a Unix socket: web pages cannot reach it, and ports have no meaning
 	known    bool
 }
 
-// placeOf finds the listening port of the connection that r came on.
+// placeOf returns the listening port of r's connection.
 func placeOf(r *http.Request, port int) place {
 	if port != 0 {
 		return place{port: port, known: true}
@@ -119,14 +120,15 @@ func defaultPort(scheme string) int {
 	return 0
 }
 
-// An origin is scheme, host and port of a web page (RFC 6454, section 4), with the port always there.
+// An origin is the scheme, host and port of a web page (RFC 6454, section 4). The port is always
+// set.
 type origin struct {
 	scheme string
 	host   string
 	port   int
 }
 
-// parseOrigin reads what a browser sends, and nothing else: no path, no user, no "null".
+// parseOrigin parses an origin as browsers send it: without a path or a user, and not "null".
 func parseOrigin(text string) (origin, bool) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme == "" || rest == "" {

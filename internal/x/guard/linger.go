@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// Linger wraps the listener of an HTTP server, so that a client whose request cannot even be read finds out why. net/http
-// answers that itself and hangs up with the rest of the request unread; TCP then resets the connection, and the answer is often lost
-// on the way (RFC 9112, section 9.6). With Linger the rest is thrown away for a moment first.
+// Linger wraps the listener of an HTTP server so that a client receives the error response to a
+// request that could not be read. net/http sends that response itself and closes the connection
+// with the rest of the request unread. TCP then resets the connection, and the response is often
+// lost (RFC 9112, section 9.6). With Linger, the rest is read and discarded for a short time first.
 //
-// Connections that are not TCP stay as they are. A handler that takes a connection over gets the plain one, if the
-// server was made by [NewServer].
+// Connections other than TCP are unchanged. A handler that hijacks a connection gets the plain
+// connection, if the server was created by [NewServer].
 func Linger(l net.Listener) net.Listener { return lingerer{l} }
 
 type lingerer struct{ net.Listener }
@@ -30,16 +31,16 @@ func (l lingerer) Accept() (net.Conn, error) {
 }
 
 const (
-	parting      = 300 * time.Millisecond // how long a client has to read a farewell
-	partingBytes = 1 << 20                // of the rest of its request
+	parting      = 300 * time.Millisecond // how long a client has to read the final response
+	partingBytes = 1 << 20                // maximum discarded bytes of the rest of its request
 )
 
-// A socket is a connection that knows whether the last thing said on it was a farewell.
+// A socket is a connection that records whether the last write was a final error response.
 type socket struct {
 	*net.TCPConn
 	refused atomic.Bool
 	close   sync.Once
-	err     error // of Close; guarded by close
+	err     error // result of Close; guarded by close
 }
 
 func (s *socket) Write(p []byte) (int, error) {
@@ -47,7 +48,8 @@ func (s *socket) Write(p []byte) (int, error) {
 	return s.TCPConn.Write(p)
 }
 
-// isFarewell reports whether p is an answer of status 4xx or 5xx behind which the connection ends.
+// isFarewell reports whether p is a response of status 4xx or 5xx after which the connection is
+// closed.
 func isFarewell(p []byte) bool {
 	if !bytes.HasPrefix(p, []byte("HTTP/1.")) || len(p) < 12 || p[9] != '4' && p[9] != '5' {
 		return false
@@ -56,20 +58,22 @@ func isFarewell(p []byte) bool {
 	return bytes.Contains(head, []byte("\r\nConnection: close"))
 }
 
-// Close waits for the client's end first, if there is something left for it to read.
+// Close first waits for the client's end if there is a response left to read.
 func (s *socket) Close() error {
 	s.close.Do(func() {
 		if s.refused.Load() && s.CloseWrite() == nil && s.SetReadDeadline(time.Now().Add(parting)) == nil {
-			_, _ = io.CopyN(io.Discard, s.TCPConn, partingBytes) // whatever it is, nobody wants it
+			_, _ = io.CopyN(io.Discard, s.TCPConn, partingBytes) // the content does not matter
 		}
 		s.err = s.TCPConn.Close()
 	})
 	return s.err
 }
 
-// unwrapped hands a connection that is taken over to its new owner as it is: who reads a socket by system calls looks at its type.
+// unwrapped gives a hijacked connection to its new owner without the wrapper, because code that
+// reads a socket by system calls checks its type.
 func unwrapped(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		EndAfterChunked(w, r)
 		if len(r.Header["Upgrade"]) > 0 {
 			w = hijackable{w}
 		}

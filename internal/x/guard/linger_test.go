@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestLinger sends what no server can read, with more behind it, and wants the answer each time and not a reset.
+// TestLinger sends malformed requests followed by more bytes, and requires a response each time
+// instead of a reset.
 func TestLinger(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,7 +42,7 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// TestLingerEnds with a client that goes on for ever.
+// TestLingerEnds uses a client that sends without end.
 func TestLingerEnds(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,7 +59,8 @@ func TestLingerEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for said, most := range map[string]time.Duration{
-		"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n": 5 * time.Second, // 300 ms, on a machine that is not busy
+		// 300 ms on an idle machine.
+		"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n": 5 * time.Second,
 	} {
 		if _, err := io.WriteString(server, said); err != nil {
 			t.Fatal(err)
@@ -93,7 +95,7 @@ func TestIsFarewell(t *testing.T) {
 	}
 }
 
-// TestATakenConnectionIsPlain: a WebSocket reads its socket by system calls.
+// TestATakenConnectionIsPlain checks that a WebSocket can read its socket by system calls.
 func TestATakenConnectionIsPlain(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,7 +111,7 @@ func TestATakenConnectionIsPlain(t *testing.T) {
 		if _, ok := c.(*net.TCPConn); !ok {
 			t.Errorf("it is a %T", c)
 		}
-		_, _ = io.WriteString(c, "taken") // the test sees it
+		_, _ = io.WriteString(c, "taken") // the test checks it
 	}))
 	if got := raw(t, listener.Addr(), "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"); got != "taken" {
 		t.Errorf("got %q", got)

@@ -6,23 +6,26 @@ import (
 	"time"
 )
 
-// A Refusal is why a request is turned away, as the peer is told. The text never repeats what the peer sent.
+// A Refusal is the reason for rejecting a request, as sent to the peer. The text never repeats
+// input of the peer.
 type Refusal struct {
 	Status int
 	Text   string // one sentence
-	Name   string // a header of the answer that the status asks for, such as Allow; "" for none
-	Value  string // its value
-	Close  bool   // the connection cannot be used again
+	// A response header that the status requires, such as Allow; empty if not required.
+	Name  string
+	Value string // its value
+	Close bool   // the connection cannot be reused
 }
 
-// Error returns status and text.
+// Error returns the status and the text.
 func (f *Refusal) Error() string { return strconv.Itoa(f.Status) + " " + f.Text }
 
-// Lingering is how long the rest of a refused body is thrown away, so that the peer finds the answer and not a reset.
+// Lingering is how long the rest of a rejected body is discarded, so that the peer receives the
+// response and not a reset.
 const lingering = time.Second
 
-// Write answers r with the refusal. It does not wait for a body that nobody read: the answer goes out at once and an HTTP/1
-// connection is closed behind it.
+// Write sends the refusal as the response to r. It does not wait for an unread body: the response
+// is sent at once, and an HTTP/1 connection is closed after it.
 func (f *Refusal) Write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -37,18 +40,19 @@ func (f *Refusal) Write(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	if f.Close || r.ContentLength != 0 {
 		if r.ProtoMajor == 1 {
-			h.Set("Connection", "close") // net/http then answers before it looks at the body
+			h.Set("Connection", "close") // net/http then responds before it reads the body
 		}
-		_ = control.SetReadDeadline(time.Now().Add(lingering)) // without deadlines the server's own limits hold
+		// Without deadlines the server's own limits apply.
+		_ = control.SetReadDeadline(time.Now().Add(lingering))
 	}
 	_ = control.SetWriteDeadline(time.Now().Add(writeTime))
 	w.WriteHeader(f.Status)
-	_, _ = w.Write([]byte(text)) // whoever was refused may be gone
+	_, _ = w.Write([]byte(text)) // the client may be gone
 }
 
 func refuse(status int, text string) *Refusal { return &Refusal{Status: status, Text: text} }
 
-// MethodOnly is the refusal of another method than the allowed ones (RFC 9110, section 15.5.6).
+// MethodOnly returns the refusal of a method that is not in allow (RFC 9110, section 15.5.6).
 func MethodOnly(allow string) *Refusal {
-	return &Refusal{Status: http.StatusMethodNotAllowed, Text: "this address takes " + allow + " only", Name: "Allow", Value: allow}
+	return &Refusal{Status: http.StatusMethodNotAllowed, Text: "allowed methods: " + allow, Name: "Allow", Value: allow}
 }

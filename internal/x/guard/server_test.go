@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestSlowHeaders has clients that begin and then say nothing more, also one that begins with HTTP/2 in cleartext.
+// TestSlowHeaders uses clients that start a request and then send nothing, including one that
+// starts with cleartext HTTP/2.
 func TestSlowHeaders(t *testing.T) {
 	for _, begin := range []string{
 		"", "P", "POST / HTTP/1.1\r\nHost: localh", "POST / HTTP/1.1\r\n", "PRI * HTTP/2.0", "PRI * HTTP/2.0\r\n\r\nSM\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -23,8 +24,9 @@ func TestSlowHeaders(t *testing.T) {
 				conn := listener.dial()
 				defer conn.Close()
 				start := time.Now()
-				go func() { _, _ = io.WriteString(conn, begin) }() // may be hung up on
-				_, _ = io.Copy(io.Discard, conn)                   // until it is
+				// The server may close the connection.
+				go func() { _, _ = io.WriteString(conn, begin) }()
+				_, _ = io.Copy(io.Discard, conn) // until the server closes the connection
 				if took := time.Since(start); took > 5*time.Second {
 					t.Errorf("it was hung up on after %v, want 5s", took)
 				}
@@ -49,13 +51,37 @@ func TestSecure(t *testing.T) {
 	}
 }
 
-// TestRefused tells the operator what the peer is not told.
+// TestRefused checks that the operator gets the details that the peer does not get.
 func TestRefused(t *testing.T) {
 	var got *Refusal
 	d := mustDoor(t, &Options{Refused: func(_ *http.Request, f *Refusal) { got = f }})
 	w := httptest.NewRecorder()
 	d.Wrap(ok200).ServeHTTP(w, came("POST", "evil.example"))
-	if w.Code != 403 || got == nil || got.Error() != "403 this Host is not served here" {
+	if w.Code != 403 || got == nil || got.Error() != "403 this Host is not allowed" {
 		t.Errorf("got %d, %v", w.Code, got)
+	}
+}
+
+func TestEndAfterChunked(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		major, minor int
+		coding       []string
+		ends         bool // the connection ends in any case
+		want         string
+	}{
+		{"a length", 1, 1, nil, false, ""},
+		{"chunked", 1, 1, []string{"chunked"}, false, "close"},
+		{"chunked, and ends anyhow", 1, 1, []string{"chunked"}, true, ""},
+		{"HTTP/1.0", 1, 0, nil, true, ""},
+		{"HTTP/1.0, keep-alive", 1, 0, nil, false, "close"},
+		{"HTTP/2", 2, 0, nil, false, ""},
+		{"HTTP/2 of unknown length", 2, 0, []string{"chunked"}, false, ""},
+	} {
+		w := httptest.NewRecorder()
+		EndAfterChunked(w, &http.Request{Close: c.ends, ProtoMajor: c.major, ProtoMinor: c.minor, TransferEncoding: c.coding})
+		if got := w.Header().Get("Connection"); got != c.want {
+			t.Errorf("%s: Connection is %q, want %q", c.name, got, c.want)
+		}
 	}
 }

@@ -12,48 +12,85 @@ import (
 	"time"
 )
 
-// A Digest is the SHA-256 of a token: what is kept instead of it.
+// A Digest is the SHA-256 of a token. It is stored instead of the token.
 type Digest [sha256.Size]byte
 
 // DigestOf returns the digest of a token.
 func DigestOf(token string) Digest { return sha256.Sum256([]byte(token)) }
 
-// NewToken makes a token of 256 random bits, in the characters of a URL.
+// NewToken returns a token of 256 random bits, in URL-safe characters.
 func NewToken() string {
 	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails, and ends the program if it would
+	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
 const (
-	maxToken   = 8 << 10          // bytes; a longer one is not even hashed
-	maxStrikes = 10               // wrong tokens of one address in a strikeSpan
+	// MaxToken bounds a token, in bytes; longer tokens are rejected before they are hashed.
+	MaxToken   = 8 << 10
+	maxStrikes = 10               // wrong tokens of one address within strikeSpan
 	strikeSpan = time.Minute      // how long a wrong token counts
-	lockTime   = 60 * time.Second // how long an address waits then
-	maxGuests  = 4096             // addresses that are remembered
-	sample     = 32               // of which so many are looked at to find an old one
+	lockTime   = 60 * time.Second // how long further wrong tokens of the address get 429
+	maxGuests  = 4096             // maximum number of remembered addresses
+	sample     = 32               // how many of them are examined to find an old one
 )
 
-// checkToken asks for one of the tokens. No credentials at all are no attempt and do not count.
-func (d *Door) checkToken(r *http.Request) *Refusal {
-	guest := guestOf(r.RemoteAddr)
-	if wait := d.strikes.wait(guest, time.Now()); wait > 0 {
-		return &Refusal{Status: http.StatusTooManyRequests, Text: "too many wrong tokens, wait",
-			Name: "Retry-After", Value: seconds(int((wait + time.Second - 1) / time.Second))}
-	}
-	values := r.Header["Authorization"]
-	if len(values) == 0 {
-		return d.challenge("", "a bearer token is needed")
-	}
-	token, ok := bearer(values[0])
-	if ok && len(values) == 1 && d.knows(token) {
-		return nil
-	}
-	d.strikes.count(guest, time.Now())
-	return d.challenge(`error="invalid_token"`, "this token is not valid here")
+// A Rejection is the reason why [Options.Verify] rejects a token.
+type Rejection struct {
+	// Status is 401 for a token that is not valid, 403 for one that grants too little, and 503 if
+	// tokens cannot be verified at the moment. Only 401 counts as a wrong token.
+	Status int
+	Text   string // one sentence
+	Scope  string // for 403: the required scopes, separated by spaces
 }
 
-// challenge is a 401 (RFC 6750, section 3).
+// checkToken requires one of the tokens, or one that Verify accepts, and returns the request for
+// the handler. A correct token is always accepted: all users of a machine or a proxy share an
+// address, and one faulty program must not lock out the others. This does not help attackers,
+// because tokens are too long to guess. Missing credentials do not count as an attempt.
+func (d *Door) checkToken(r *http.Request) (*http.Request, *Refusal) {
+	values := r.Header["Authorization"]
+	if len(values) == 0 {
+		return nil, d.challenge("", "a bearer token is required")
+	}
+	rejected := &Rejection{Status: http.StatusUnauthorized, Text: "this token is not valid"}
+	if token, ok := bearer(values[0]); ok && len(values) == 1 {
+		if d.knows(token) {
+			return r, nil
+		}
+		if d.o.Verify != nil {
+			ctx, no := d.o.Verify(r, token)
+			if no == nil {
+				delete(r.Header, "Authorization") // the request belongs to this server
+				return r.WithContext(ctx), nil
+			}
+			rejected = no
+		}
+	}
+	switch rejected.Status {
+	case http.StatusForbidden:
+		return nil, d.insufficient(rejected)
+	case http.StatusServiceUnavailable:
+		return nil, &Refusal{Status: rejected.Status, Text: rejected.Text, Name: "Retry-After", Value: "5"}
+	}
+	if wait := d.strikes.Strike(r.RemoteAddr); wait > 0 {
+		return nil, &Refusal{Status: http.StatusTooManyRequests, Text: "too many invalid tokens, wait",
+			Name: "Retry-After", Value: seconds(int((wait + time.Second - 1) / time.Second))}
+	}
+	return nil, d.challenge(`error="invalid_token"`, rejected.Text)
+}
+
+// insufficient returns a 403 response with the required scopes (RFC 6750, section 3.1).
+func (d *Door) insufficient(no *Rejection) *Refusal {
+	f := d.challenge(`error="insufficient_scope"`, no.Text)
+	f.Status = no.Status
+	if no.Scope != "" {
+		f.Value += `, scope="` + no.Scope + `"`
+	}
+	return f
+}
+
+// challenge returns a 401 response (RFC 6750, section 3).
 func (d *Door) challenge(fault, text string) *Refusal {
 	parts := make([]string, 0, 2)
 	if d.o.Challenge != "" {
@@ -66,17 +103,18 @@ func (d *Door) challenge(fault, text string) *Refusal {
 	return &Refusal{Status: http.StatusUnauthorized, Text: text, Name: "WWW-Authenticate", Value: value}
 }
 
-// bearer takes the token out of an Authorization header (RFC 6750, section 2.1). The scheme's case does not matter.
+// bearer returns the token of an Authorization header (RFC 6750, section 2.1). The case of the
+// scheme is ignored.
 func bearer(value string) (string, bool) {
 	scheme, token, _ := strings.Cut(value, " ")
 	token = strings.TrimLeft(token, " ")
-	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > MaxToken {
 		return "", false
 	}
 	return token, true
 }
 
-// knows compares with all tokens, in a time that does not depend on which one it is.
+// knows compares token with all tokens, in a time that does not depend on which one matches.
 func (d *Door) knows(token string) bool {
 	digest := DigestOf(token)
 	found := 0
@@ -86,22 +124,33 @@ func (d *Door) knows(token string) bool {
 	return found == 1
 }
 
-// strikes counts wrong tokens per address. The zero value is ready. It remembers maxGuests addresses; past that each new
-// one costs one of the older ones its place.
-type strikes struct {
-	mu     sync.Mutex // guards guests and what they point to
+// Strikes counts wrong tokens per address. The zero value is ready for use. It stores up to 4,096
+// addresses; beyond that each new address replaces an older one.
+type Strikes struct {
+	mu     sync.Mutex // guards guests and their entries
 	guests map[netip.Addr]*record
 }
 
 type record struct {
-	times  [maxStrikes]time.Time // a ring
-	next   int                   // the oldest entry, or one that is still empty
+	times  [maxStrikes]time.Time // a ring buffer
+	next   int                   // the oldest entry, or an empty one
 	latest time.Time
-	locked time.Time // until when
+	locked time.Time // end of the lock
 }
 
-// wait returns how long the address must stay away.
-func (s *strikes) wait(guest netip.Addr, now time.Time) time.Duration {
+// Strike counts a wrong token of a remote address, "host:port". If the address has sent ten within
+// a minute, Strike counts nothing and returns how long further wrong tokens of it get 429.
+func (s *Strikes) Strike(remote string) time.Duration {
+	guest, now := guestOf(remote), time.Now()
+	if wait := s.wait(guest, now); wait > 0 {
+		return wait
+	}
+	s.count(guest, now)
+	return 0
+}
+
+// wait returns how long further wrong tokens of the address get 429.
+func (s *Strikes) wait(guest netip.Addr, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.guests[guest]
@@ -111,8 +160,8 @@ func (s *strikes) wait(guest netip.Addr, now time.Time) time.Duration {
 	return c.locked.Sub(now)
 }
 
-// count notes a wrong token; the tenth within a minute locks the address out.
-func (s *strikes) count(guest netip.Addr, now time.Time) {
+// count records a wrong token. After ten within a minute, wait returns more than zero.
+func (s *Strikes) count(guest netip.Addr, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.guests[guest]
@@ -129,7 +178,7 @@ func (s *strikes) count(guest netip.Addr, now time.Time) {
 	}
 }
 
-func (s *strikes) makeRoomLocked(now time.Time) {
+func (s *Strikes) makeRoomLocked(now time.Time) {
 	if s.guests == nil {
 		s.guests = make(map[netip.Addr]*record)
 	}
@@ -138,7 +187,7 @@ func (s *strikes) makeRoomLocked(now time.Time) {
 	}
 	var oldest netip.Addr
 	at, seen := now, 0
-	for guest, c := range s.guests { // Go begins anywhere, so this is a sample
+	for guest, c := range s.guests { // map iteration starts at a random entry, so this is a sample
 		if !c.latest.After(at) {
 			at, oldest = c.latest, guest
 		}
@@ -149,12 +198,12 @@ func (s *strikes) makeRoomLocked(now time.Time) {
 	delete(s.guests, oldest)
 }
 
-// guestOf is the address that strikes count for: one IPv4 address, or an IPv6 network of 64 bits, since whoever has one
-// address of it has all.
+// guestOf returns the address that strikes count for: one IPv4 address, or an IPv6 network of 64
+// bits, because the holder of one of its addresses can use all of them.
 func guestOf(remote string) netip.Addr {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return netip.Addr{} // a Unix socket, or none: all such callers are one
+		return netip.Addr{} // a Unix socket, or no address: all such callers count as one
 	}
 	addr := at.Addr().Unmap().WithZone("")
 	if addr.Is6() {

@@ -4,46 +4,80 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/progress"
 )
 
-// A Watch ends reads and writes that take too long, exact to a second. Setting a deadline costs about 0.3 us, and one request
-// needs three: that is more than the rest of an answer costs us. Nearly all requests are done at once, so here
-// a tick each second looks for those that are not. It ticks only while there are any. The zero Watch is ready for use.
+// A Watch ends reads and writes that take too long, accurate to one second. Setting a deadline
+// costs about 0.3 us, and one request needs three, which is more than the rest of a response costs.
+// Nearly all requests complete at once, so a Watch instead checks once per second for those that do
+// not. It ticks only while there are any. The zero Watch is ready for use.
 type Watch struct {
-	mu    sync.Mutex // guards what is below; held for no I/O but setting a deadline in the past, which interrupts
-	first *watched
+	// guards what is below; held for no I/O but setting a deadline in the past, which interrupts
+	mu    sync.Mutex
+	first *Watched
 	now   int64 // ticks
 	timer *time.Timer
 	armed bool
 }
 
-// A watched is one read or write under way.
-type watched struct {
-	next, prev *watched
+// A Watched is one read or write under way.
+type Watched struct {
+	next, prev *Watched
+	watch      *Watch
+	to         http.ResponseWriter
 	control    http.ResponseController
+	d          time.Duration
 	until      int64
 	write      bool
 	late       bool
 }
 
-var spare = sync.Pool{New: func() any { return new(watched) }}
+var spare = sync.Pool{New: func() any { return new(Watched) }}
 
 const tick = time.Second
 
-// Write runs write, which must not take longer than d.
-func (w *Watch) Write(to http.ResponseWriter, d time.Duration, write func(*http.ResponseController)) {
+// Write runs write, which must not take longer than d but for what it writes with Body.
+func (w *Watch) Write(to http.ResponseWriter, d time.Duration, write func(*Watched)) {
 	e := w.begin(to, d, true)
-	write(&e.control)
+	write(e)
 	w.end(e)
 }
 
-func (w *Watch) begin(to http.ResponseWriter, d time.Duration, write bool) *watched {
-	e := spare.Get().(*watched)
-	e.control = *http.NewResponseController(to)
-	e.write = write
+// Body writes p and flushes it; the deadline of the Write applies to each piece. Errors are
+// dropped, because they mean that the client is gone.
+func (e *Watched) Body(p []byte) {
+	if len(p) <= progress.Piece {
+		_, _ = e.to.Write(p)
+	} else if _, err := progress.Write(e.to, p, e.renew); err != nil {
+		return
+	}
+	_ = e.control.Flush() // now, while it is watched
+}
+
+// renew gives the write its whole time again.
+func (e *Watched) renew() error {
+	w := e.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e.until = w.now + int64((d+tick-1)/tick) + 1 // this tick has begun already
+	if !e.late {
+		e.until = w.untilIn(e.d)
+	}
+	return nil
+}
+
+// untilIn is the tick that ends d. The lock is held.
+func (w *Watch) untilIn(d time.Duration) int64 {
+	return w.now + int64((d+tick-1)/tick) + 1 // this tick has begun already
+}
+
+func (w *Watch) begin(to http.ResponseWriter, d time.Duration, write bool) *Watched {
+	e := spare.Get().(*Watched)
+	e.control = *http.NewResponseController(to)
+	e.watch, e.to, e.d, e.write = w, to, d, write
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.until = w.untilIn(d)
 	if e.next = w.first; e.next != nil {
 		e.next.prev = e
 	}
@@ -60,7 +94,7 @@ func (w *Watch) begin(to http.ResponseWriter, d time.Duration, write bool) *watc
 }
 
 // end is the other half of begin.
-func (w *Watch) end(e *watched) {
+func (w *Watch) end(e *Watched) {
 	w.mu.Lock()
 	if e.prev != nil {
 		e.prev.next = e.next
@@ -72,14 +106,15 @@ func (w *Watch) end(e *watched) {
 	}
 	w.mu.Unlock()
 	if e.late {
-		e.set(time.Time{}) // it may have come in time nevertheless
+		e.set(time.Time{}) // the operation may have completed in time nevertheless
 	}
-	*e = watched{}
+	*e = Watched{}
 	spare.Put(e)
 }
 
-// set sets the deadline of the read or the write. Where there are none, the server's own limits hold.
-func (e *watched) set(at time.Time) {
+// set sets the deadline of the read or the write. If the connection does not support deadlines, the
+// server's own limits apply.
+func (e *Watched) set(at time.Time) {
 	if e.write {
 		_ = e.control.SetWriteDeadline(at)
 		return

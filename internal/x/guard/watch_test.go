@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A stuckWriter notes its deadlines, and its writes wait for one.
+// A stuckWriter records its deadlines, and its writes block until a deadline.
 type stuckWriter struct {
 	http.ResponseWriter
 	mu     sync.Mutex
@@ -40,14 +40,14 @@ func TestWatchEndsAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watch Watch
 		w := &stuckWriter{change: make(chan struct{})}
-		for range 3 { // others come and go meanwhile
+		for range 3 { // other operations start and end meanwhile
 			go func() {
 				time.Sleep(2500 * time.Millisecond)
-				watch.Write(&stuckWriter{}, time.Second, func(*http.ResponseController) {})
+				watch.Write(&stuckWriter{}, time.Second, func(*Watched) {})
 			}()
 		}
 		start := time.Now()
-		watch.Write(w, 10*time.Second, func(*http.ResponseController) {
+		watch.Write(w, 10*time.Second, func(*Watched) {
 			if _, err := w.Write(nil); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error(err)
 			}
@@ -65,7 +65,7 @@ func TestWatchEndsAWrite(t *testing.T) {
 		}
 		watch.mu.Unlock()
 		quick := &stuckWriter{}
-		watch.Write(quick, time.Second, func(*http.ResponseController) {}) // and begins again
+		watch.Write(quick, time.Second, func(*Watched) {}) // and begins again
 		if len(quick.set) != 0 {
 			t.Errorf("deadlines of a quick write: %v", quick.set)
 		}
@@ -73,7 +73,8 @@ func TestWatchEndsAWrite(t *testing.T) {
 	})
 }
 
-// TestWatchedBody: nothing comes, a byte comes, all comes slowly.
+// TestWatchedBody covers bodies of which nothing arrives, one byte arrives, and everything arrives
+// slowly.
 func TestWatchedBody(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -102,7 +103,8 @@ func TestWatchedBody(t *testing.T) {
 					_, _ = io.WriteString(conn, postHead+"Content-Length: 2\r\n\r\n")
 					_, _ = io.WriteString(conn, strings.Join(tt.parts[:min(len(tt.parts), 1)], ""))
 					time.Sleep(tt.every)
-					_, _ = io.WriteString(conn, strings.Join(tt.parts[min(len(tt.parts), 1):], "")) // it may be over
+					// The connection may be closed.
+					_, _ = io.WriteString(conn, strings.Join(tt.parts[min(len(tt.parts), 1):], ""))
 				}()
 				answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 				if err != nil {

@@ -1,7 +1,8 @@
-// Package origin keeps an HTTP client at the place it was sent to.
+// Package origin restricts the redirects of an HTTP client to its origin.
 //
-// What a client sends may be worth something to somebody else: tokens, and calls that do things. So a redirect is followed
-// only if it asks for the very same request (307, 308) at the same scheme, host and port.
+// The requests of a client may be valuable to others: they contain tokens, and calls with effects.
+// Therefore a redirect is followed only if it requests exactly the same request (307, 308) at the
+// same scheme, host and port.
 package origin
 
 import (
@@ -15,7 +16,7 @@ import (
 	"time"
 )
 
-// maxRedirects is how often one request is sent on.
+// maxRedirects is the maximum number of redirects of one request.
 const maxRedirects = 3
 
 // Same reports whether two addresses have the same scheme, host and port (RFC 6454, section 5).
@@ -36,12 +37,13 @@ func port(u *url.URL) string {
 	return ""
 }
 
-// Parse reads an absolute http or https address. No error of it shows a password.
+// Parse parses an absolute http or https address. Its errors never contain a password.
 func Parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("address: not a URL") // the error of url.Parse shows all of it
+		// The error of url.Parse would contain the whole text.
+		return nil, errors.New("address: not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("address %q: neither http nor https", u.Redacted())
 	case u.Host == "":
@@ -51,9 +53,10 @@ func Parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Client returns a copy of base that stays at its origin, and what frees its idle connections. base nil means a client
-// with a transport of its own: 5 s to connect and 5 s for the TLS handshake, HTTP/2 where the server has it, no compression. A
-// transport that base brings is not ours, and its idle connections stay.
+// Client returns a copy of base that follows redirects only within its origin, and a function that
+// closes its idle connections. If base is nil, the client has its own transport: 5 s to connect and
+// 5 s for the TLS handshake, HTTP/2 if the server supports it, no compression. closeIdle does not
+// affect a transport of base.
 func Client(base *http.Client, config *tls.Config) (client *http.Client, closeIdle func()) {
 	closeIdle = func() {}
 	if base == nil {
@@ -65,8 +68,9 @@ func Client(base *http.Client, config *tls.Config) (client *http.Client, closeId
 			ForceAttemptHTTP2:   true,
 			DisableCompression:  true,
 			MaxIdleConnsPerHost: 256,
-			IdleConnTimeout:     90 * time.Second, // less than servers keep theirs, so that no call meets a closing one
-			HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 20 * time.Second},
+			// Shorter than that of servers, so that no call uses a connection that is closing.
+			IdleConnTimeout: 90 * time.Second,
+			HTTP2:           &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 20 * time.Second},
 		}
 		base, closeIdle = &http.Client{Transport: own}, own.CloseIdleConnections
 	}
@@ -75,7 +79,7 @@ func Client(base *http.Client, config *tls.Config) (client *http.Client, closeId
 	c.CheckRedirect = func(next *http.Request, via []*http.Request) error {
 		first := via[0]
 		if next.Method != first.Method || !Same(next.URL, first.URL) || len(via) > maxRedirects {
-			return http.ErrUseLastResponse // the redirect itself is the answer
+			return http.ErrUseLastResponse // the redirect itself is the response
 		}
 		if theirs != nil {
 			return theirs(next, via)

@@ -12,7 +12,7 @@ import (
 	"github.com/da1ed7bb/parley/internal/x/origin"
 )
 
-// A redirect to another port is not followed: the token stays where it belongs.
+// A redirect to another port is not followed, so that the token is not sent to another origin.
 func Example() {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fmt.Println("stolen") }))
 	defer other.Close()
@@ -81,7 +81,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestTheirs holds that what a client brings stays in force.
+// TestTheirs checks that the settings of a given client remain in effect.
 func TestTheirs(t *testing.T) {
 	asked := 0
 	base := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { asked++; return nil }}
@@ -90,7 +90,7 @@ func TestTheirs(t *testing.T) {
 			http.Redirect(w, r, "/next", http.StatusPermanentRedirect)
 			return
 		}
-		_, _ = io.Copy(w, r.Body) // the test looks at it
+		_, _ = io.Copy(w, r.Body) // the test checks it
 	}))
 	defer web.Close()
 	client, _ := origin.Client(base, nil)

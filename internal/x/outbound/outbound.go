@@ -1,9 +1,11 @@
-// Package outbound makes the HTTP requests that a peer talks us into: for metadata, keys, cards, icons, webhooks.
+// Package outbound sends HTTP requests to addresses that a peer supplies: for metadata, keys,
+// cards, icons, webhooks.
 //
-// Whoever names an address may mean one that only we can reach: a service on this machine, the network behind us, a cloud's
-// metadata. So only https goes out, and each address is looked at on the very socket that is dialled, when its name was resolved
-// already: a name that changes its address meanwhile wins nothing. Proxies of the environment are not used, for they resolve names
-// themselves. What the operator typed is free of all that; it goes into a [Policy].
+// Such an address may lead to a service that only we can reach: on this machine, in our network, or
+// a cloud's metadata service. Therefore only https is allowed, and the IP address is checked on the
+// socket that is dialled, after the name was resolved: a name that changes its address in between
+// gains nothing. Proxies of the environment are not used, because they resolve names themselves.
+// Addresses that the operator has configured are exempt; they belong in a [Policy].
 package outbound
 
 import (
@@ -22,7 +24,7 @@ import (
 )
 
 const (
-	// MaxBody bounds what [Do] takes of an answer, in bytes.
+	// MaxBody is the maximum length of a response body in [Do], in bytes.
 	MaxBody = 1 << 20
 
 	dialTime     = 5 * time.Second
@@ -31,24 +33,26 @@ const (
 	maxHeader    = 32 << 10
 )
 
-// ErrForbidden is what requests to places end with that no peer may name.
-var ErrForbidden = errors.New("outbound: a place that is not to be reached on a peer's word")
+// ErrForbidden is returned for requests to addresses that a peer must not reach through us.
+var ErrForbidden = errors.New("outbound: this address must not be reached at a peer's request")
 
-// ErrTooLarge is what [Do] ends with past [MaxBody].
-var ErrTooLarge = errors.New("outbound: the answer is too large")
+// ErrTooLarge is returned by [Do] for a body longer than [MaxBody].
+var ErrTooLarge = errors.New("outbound: the response is too large")
 
-// A Policy says what may be reached besides public addresses by https. The zero value adds nothing.
+// A Policy defines what may be reached besides public addresses by https. The zero value adds
+// nothing.
 type Policy struct {
-	// Hosts are names and addresses that the operator typed, in lower case, without port: wherever they lead. Plain are those that may be
-	// asked by http too.
+	// Hosts lists names and addresses that the operator has configured, in lower case, without
+	// port. They are allowed regardless of their IP address. Plain lists those that may also be
+	// reached by http.
 	Hosts, Plain []string
 
-	// Loopback allows "localhost" and the loopback addresses by their numbers, and http there. It is for those who typed a
-	// loopback address to begin with.
+	// Loopback allows "localhost" and the literal loopback addresses, also by http. It is for
+	// operators who configured a loopback address themselves.
 	Loopback bool
 }
 
-// Check reports whether an address may be asked for, as far as its text tells. The socket is checked besides.
+// Check reports whether an address is allowed by its text. The socket is checked separately.
 func (p *Policy) Check(u *url.URL) error {
 	host := strings.ToLower(u.Hostname())
 	switch {
@@ -67,7 +71,7 @@ func (p *Policy) Check(u *url.URL) error {
 	return nil
 }
 
-// isFree reports whether the operator has allowed a host, whatever its address.
+// isFree reports whether the operator has allowed a host regardless of its IP address.
 func (p *Policy) isFree(host string) bool {
 	return p.typed(host) || p.Loopback && IsLoopback(host)
 }
@@ -76,7 +80,8 @@ func (p *Policy) typed(host string) bool {
 	return slices.Contains(p.Hosts, host) || slices.Contains(p.Plain, host)
 }
 
-// Allow adds the host of an address that the operator typed, with http if that was typed, and the loopback addresses if it is one of them.
+// Allow adds the host of an address that the operator has configured, with http if its scheme is
+// http. If the host is a loopback address, it also allows the loopback addresses.
 func (p *Policy) Allow(u *url.URL) {
 	host := strings.ToLower(u.Hostname())
 	if u.Scheme == "http" {
@@ -87,14 +92,15 @@ func (p *Policy) Allow(u *url.URL) {
 	p.Loopback = p.Loopback || IsLoopback(host)
 }
 
-// IsLoopback reports whether a host is this machine by its text alone: localhost, 127.0.0.0/8, ::1.
+// IsLoopback reports whether the text of a host denotes this machine: localhost, 127.0.0.0/8, ::1.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Client returns a client under the policy, with a transport of its own: 5 s to connect, 10 s in all, at most 3 redirects, each checked, and
-// none of anything but GET and HEAD: the answer is then the redirect itself. It keeps no cookies. Its connections end by
+// Client returns a client with the policy and its own transport: 5 s to connect, 10 s in total, at
+// most 3 redirects, each checked. Redirects are followed only for GET and HEAD; for other methods
+// the redirect itself is the response. The client stores no cookies. Its connections are closed by
 // [http.Client.CloseIdleConnections].
 func (p *Policy) Client() *http.Client {
 	policy := Policy{Hosts: slices.Clone(p.Hosts), Plain: slices.Clone(p.Plain), Loopback: p.Loopback}
@@ -107,7 +113,7 @@ func (p *Policy) Client() *http.Client {
 			IdleConnTimeout:        30 * time.Second,
 			MaxIdleConnsPerHost:    2,
 			MaxResponseHeaderBytes: maxHeader,
-			DisableCompression:     true, // what is small when packed may be large
+			DisableCompression:     true, // a small compressed body may be large
 			ForceAttemptHTTP2:      true,
 		}},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
@@ -119,14 +125,15 @@ func (p *Policy) Client() *http.Client {
 			}
 			from := via[len(via)-1].URL
 			if from.Scheme != r.URL.Scheme || from.Host != r.URL.Host {
-				r.Header = http.Header{"Accept": r.Header["Accept"]} // credentials belong to where they were sent
+				// Credentials are only for the original address.
+				r.Header = http.Header{"Accept": r.Header["Accept"]}
 			}
 			return policy.Check(r.URL)
 		},
 	}
 }
 
-// Checked looks at each request before a connection is made for it.
+// checked checks each request before a connection is made for it.
 type checked struct {
 	policy *Policy
 	base   *http.Transport
@@ -144,7 +151,7 @@ func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (c *checked) CloseIdleConnections() { c.base.CloseIdleConnections() }
 
-// dial connects to one of the addresses of a name, if that is a public one.
+// dial connects to one of the addresses of a name, if it is public.
 func (p *Policy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second}
 	host, _, err := net.SplitHostPort(address)
@@ -168,15 +175,16 @@ func (p *Policy) dial(ctx context.Context, network, address string) (net.Conn, e
 	return d.DialContext(ctx, network, address)
 }
 
-// special are ranges that are no public unicast addresses, besides those that package netip names
-// (IANA special-purpose address registries).
+// special are the ranges that are not public unicast addresses, in addition to those of package
+// netip (IANA special-purpose address registries).
 var special = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
 	"203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10",
 )
 
-// translated are ranges whose last 32 bits are an IPv4 address that somebody on the way takes out: NAT64 (RFC 6052, RFC 8215).
+// translated are ranges whose last 32 bits are an IPv4 address that a gateway extracts: NAT64 (RFC
+// 6052, RFC 8215).
 var translated = prefixes("64:ff9b::/96", "64:ff9b:1::/48")
 
 var sixToFour = netip.MustParsePrefix("2002::/16") // bits 16 to 47 are the IPv4 address (RFC 3056)
@@ -189,8 +197,9 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// IsPublic reports whether an address belongs to the public internet: not to this machine, a private or a carrier's network, a link, a
-// group, a document; nor does it carry such an IPv4 address inside.
+// IsPublic reports whether an address belongs to the public internet. It is false for addresses of
+// this machine, of private and shared networks (RFC 6598), for link-local, multicast and
+// documentation addresses, and for addresses that embed such an IPv4 address.
 func IsPublic(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
@@ -210,14 +219,15 @@ func IsPublic(ip netip.Addr) bool {
 	return true
 }
 
-// An Answer is what came back, whole.
+// An Answer is a complete response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Do sends r and reads the answer, of which the body is at most [MaxBody]. Its errors do not show the address, whose query may hold secrets.
+// Do sends r and reads the response, with a body of at most [MaxBody]. Its errors do not contain
+// the address, because the query may contain secrets.
 func Do(c *http.Client, r *http.Request) (*Answer, error) {
 	resp, err := c.Do(r)
 	if err != nil {
@@ -234,7 +244,7 @@ func Do(c *http.Client, r *http.Request) (*Answer, error) {
 	return &Answer{resp.StatusCode, resp.Header, body}, nil
 }
 
-// plain takes the address out of an error of net/http.
+// plain removes the address from an error of net/http.
 func plain(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

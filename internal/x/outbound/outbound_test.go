@@ -51,7 +51,7 @@ func TestCheck(t *testing.T) {
 		{open, "http://example.com/x", false},
 		{open, "https://10.0.0.1/", false},
 		{open, "https://[::1]/", false},
-		{open, "https://localhost/", true}, // the socket decides
+		{open, "https://localhost/", true}, // decided when the socket is dialled
 		{open, "https://user:word@example.com/", false},
 		{open, "file:///etc/passwd", false},
 		{open, "https:///x", false},
@@ -66,7 +66,7 @@ func TestCheck(t *testing.T) {
 		{typed, "https://10.1.2.4/", false},
 		{typed, "http://MCP.corp/", true},
 		{secure, "https://mcp.corp/", true},
-		{secure, "http://mcp.corp/", false}, // no way back from TLS
+		{secure, "http://mcp.corp/", false}, // no downgrade from TLS
 		{secure, "http://127.0.0.1/", false},
 		{here, "https://[::1]/", true},
 		{here, "http://localhost/", true},
@@ -81,7 +81,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// get asks for address under a policy and returns the body.
+// get requests an address under a policy and returns the body.
 func get(t *testing.T, p outbound.Policy, address string) (string, error) {
 	t.Helper()
 	c := p.Client()
@@ -98,7 +98,7 @@ func get(t *testing.T, p outbound.Policy, address string) (string, error) {
 	return string(answer.Body), nil
 }
 
-// TestSocketIsChecked asks for names that lead to this machine: nothing may arrive there.
+// TestSocketIsChecked requests names that lead to this machine: no request may arrive.
 func TestSocketIsChecked(t *testing.T) {
 	reached := 0
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))

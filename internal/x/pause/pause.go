@@ -1,4 +1,4 @@
-// Package pause waits a while, or until a context ends.
+// Package pause waits for a duration, or until a context ends.
 package pause
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For lets d pass, or returns ctx's cause when that ends first.
+// For waits for d. If ctx ends first, it returns the cause of ctx.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -7,13 +7,14 @@ import (
 	"syscall"
 )
 
-// prepare gives the child a group of its own. There is no signal of our death here: a child notices the end of its stdin.
+// prepare gives the child its own process group. These systems have no death signal: a child
+// detects the end of its stdin.
 func prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// awaitExit cannot be had here: the group is signalled right after its number was given back.
+// awaitExit is not available here: the group is signalled right after its PID was released.
 func awaitExit(int) bool { return false }
 
-// limit: the limits of another process cannot be set here.
-func limit(int, Limits) error { return nil }
+// limit does nothing: these systems cannot set the limits of another process.
+func limit(int, Options) error { return nil }

@@ -8,12 +8,8 @@ import (
 	"os/exec"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/da1ed7bb/parley/internal/x/proc"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func shell(script string) *exec.Cmd {
 	cmd := exec.Command("sh", "-c", script)
@@ -33,7 +29,7 @@ func TestEnds(t *testing.T) {
 		{"asked to", "sleep 1000", (*proc.Process).Terminate, -1, "terminated"},
 		{"killed", "trap '' TERM; sleep 1000", (*proc.Process).Kill, -1, "killed"},
 	} {
-		p, err := proc.Start(shell(c.script), proc.Limits{})
+		p, err := proc.Start(shell(c.script), proc.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +50,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestGroup: what a process leaves behind is killed with it.
+// TestGroup checks that the processes that a child leaves behind are killed with it.
 func TestGroup(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -62,25 +58,26 @@ func TestGroup(t *testing.T) {
 	}
 	cmd := shell("sleep 1000 &")
 	cmd.Stdout = w
-	p, err := proc.Start(cmd, proc.Limits{})
+	p, err := proc.Start(cmd, proc.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = w.Close()
-	if n, err := r.Read(make([]byte, 1)); n != 0 || err == nil { // waits until nobody holds the other end
+	// Blocks until all holders of the other end have closed it.
+	if n, err := r.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("Read = %d, %v", n, err)
 	}
 	_, _ = r.Close(), p.Wait()
 }
 
 func TestNotFound(t *testing.T) {
-	if _, err := proc.Start(&exec.Cmd{Path: "/no/such/program"}, proc.Limits{}); err == nil {
+	if _, err := proc.Start(&exec.Cmd{Path: "/no/such/program"}, proc.Options{}); err == nil {
 		t.Error("Start = nil error")
 	}
 }
 
 func ExampleStart() {
-	p, err := proc.Start(exec.Command("sh", "-c", "exit 3"), proc.Limits{})
+	p, err := proc.Start(exec.Command("sh", "-c", "exit 3"), proc.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -12,10 +12,18 @@ func terminateGroup(p *os.Process) error { return signalGroup(p.Pid, syscall.SIG
 func killGroup(p *os.Process) error      { return signalGroup(p.Pid, syscall.SIGKILL) }
 func killRest(pid int)                   { _ = signalGroup(pid, syscall.SIGKILL) }
 
-// signalGroup signals the group that the child leads. That nobody is in it any more is what was wanted.
+func passToGroup(p *os.Process, s os.Signal) error {
+	if sig, ok := s.(syscall.Signal); ok {
+		return signalGroup(p.Pid, sig)
+	}
+	return p.Signal(s)
+}
+
+// signalGroup signals the process group that the child leads. An empty group is not an error.
 func signalGroup(pid int, sig syscall.Signal) error {
 	err := syscall.Kill(-pid, sig)
-	if errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.EPERM) { // macOS: EPERM for a zombie alone
+	// macOS returns EPERM for a group of a single zombie.
+	if errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.EPERM) {
 		return nil
 	}
 	return os.NewSyscallError("kill", err)

@@ -1,4 +1,4 @@
-// Package trim gives memory back to the system that a burst of work has left behind.
+// Package trim returns memory to the system after a burst of work.
 package trim
 
 import (
@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// worth is how much must be to be had before a collection is forced.
+// worth is the minimum number of reclaimable bytes for a forced collection.
 const worth = 32 << 20
 
-// Loop looks every so often whether a process that has become quiet holds far more memory than it uses, and then returns it to the
-// system. The runtime would do so by itself, but only with its next collection, which a quiet process may not see for two
-// minutes, and pools keep buffers until the one after that. It returns when ctx ends.
+// Loop checks periodically whether an idle process holds far more memory than it uses, and then
+// returns it to the system. The runtime would do so only with its next collection, which may take
+// two minutes in an idle process, and pools retain buffers until the collection after that. Loop
+// returns when ctx ends.
 func Loop(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -26,8 +27,8 @@ func Loop(ctx context.Context, every time.Duration) {
 		}
 		now := read()
 		if now.isQuietSince(before, every) && now.held > worth+now.floor {
-			debug.FreeOSMemory() // a collection empties the pools' first half, the other
-			debug.FreeOSMemory() // their second
+			debug.FreeOSMemory() // the first collection empties one half of the pools
+			debug.FreeOSMemory() // the second empties the other half
 			now = read()
 			now.floor = now.held
 		}
@@ -35,14 +36,14 @@ func Loop(ctx context.Context, every time.Duration) {
 	}
 }
 
-// usage is what the runtime tells.
+// usage is the memory usage that the runtime reports.
 type usage struct {
-	held      uint64 // bytes that the heap has from the system
-	allocated uint64 // bytes ever
-	floor     uint64 // what was left the last time: less cannot be had
+	held      uint64 // bytes of the heap obtained from the system
+	allocated uint64 // total bytes allocated
+	floor     uint64 // bytes held after the last collection, which cannot be reclaimed
 }
 
-// isQuietSince reports whether next to nothing was allocated since.
+// isQuietSince reports whether almost nothing was allocated since.
 func (u *usage) isQuietSince(before usage, every time.Duration) bool {
 	u.floor = before.floor
 	perSecond := float64(u.allocated-before.allocated) / every.Seconds()

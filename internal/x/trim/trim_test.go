@@ -10,7 +10,7 @@ import (
 
 func TestLoopGivesMemoryBack(t *testing.T) {
 	var pool sync.Pool
-	for range 64 { // what a burst leaves: buffers in a pool
+	for range 64 { // a burst leaves buffers in a pool
 		b := make([]byte, 4<<20)
 		b[0] = 1
 		pool.Put(&b)

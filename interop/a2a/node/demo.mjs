@@ -45,7 +45,7 @@ await check('ask, and answer', async () => {
   const task = await client.sendMessage(message('/ask hello'));
   assert.equal(task.status.state, TaskState.TASK_STATE_INPUT_REQUIRED);
   const done = await client.sendMessage(message('Ada', { taskId: task.id, contextId: task.contextId }));
-  assert.equal(text(done), 'Hello Ada! You said: hello');
+  assert.equal(text(done), 'Hello Ada! Your message: hello');
 });
 await check('courier, rejoined', async () => {
   let id;

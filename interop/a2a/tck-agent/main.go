@@ -1,11 +1,13 @@
-// Command tck-agent is the agent that the A2A conformance kit (a2a-tck) tests: it does what the beginning of a message's id tells it to, as the
-// kit's scenarios want. It listens on loopback, prints "ready ADDRESS" and ends with its stdin, or with SIGTERM.
+// Command tck-agent is the agent that the A2A conformance kit (a2a-tck) tests. The beginning of a
+// message's id selects its behaviour, as the kit's scenarios require. It listens on loopback,
+// prints "ready ADDRESS" and exits when its stdin is closed, or on SIGTERM.
 //
 //	tck-agent [-listen 127.0.0.1:0] [-old] [-bare] [-extension]
 //
-// -old serves v0.3 besides, with a card for both, and leaves tasks open whose messages say nothing, as the kit of v0.3 wants. The kit of v1.0
-// wants a card of v1.0 alone. -bare offers no streams, webhooks or extended card, and -extension requires an extension: the kit then looks at how
-// that is refused.
+// -old also serves v0.3, with a card for both versions, and leaves tasks open whose messages select
+// no behaviour, as the kit of v0.3 requires. The kit of v1.0 requires a card of v1.0 alone. -bare
+// offers no streams, webhooks or extended card, and -extension requires an extension: the kit then
+// checks the errors.
 package main
 
 import (
@@ -101,13 +103,13 @@ func card(base string, versions []a2a.Version) a2a.AgentCard {
 	}
 }
 
-// A play is what to do for one beginning of a message id.
+// A play is the behaviour for one beginning of a message id.
 type play struct {
 	prefix string
 	act    func(ctx context.Context, r *a2a.Run) error
 }
 
-// plays are in the order in which they are looked at: longer beginnings first.
+// plays are checked in order: longer beginnings come first.
 var plays = []play{
 	{"tck-artifact-file-url", artifact(a2a.Part{Kind: a2a.KindURL, URL: "https://example.com/output.txt", Filename: "output.txt", MediaType: "text/plain"})},
 	{"tck-artifact-file", artifact(a2a.File("output.txt", "text/plain", []byte("file content")))},
@@ -169,7 +171,8 @@ func chunks(ctx context.Context, r *a2a.Run) error {
 	return r.Chunk(ctx, a2a.Artifact{ArtifactID: "output", Parts: []a2a.Part{a2a.Text("chunk-2")}}, true, true)
 }
 
-// slow works for twice the time that the kit waits for a stream, which it says in TCK_STREAMING_TIMEOUT, in seconds.
+// slow works for twice the time that the kit waits for a stream. The kit passes that time in
+// TCK_STREAMING_TIMEOUT, in seconds.
 func slow(ctx context.Context, r *a2a.Run) error {
 	if err := r.Working(ctx); err != nil {
 		return err

@@ -53,7 +53,7 @@ await check('agents', async () => {
 
 await check('agent, with all its metadata', async () => {
   const agent = await client.agent('echo');
-  assert.equal(agent.description, 'Says what you said.');
+  assert.equal(agent.description, 'Repeats your message.');
   assert.deepEqual(agent.input_content_types, ['text/plain']);
   assert.equal(agent.metadata.author.name, 'Ada');
   assert.equal(agent.metadata.annotations.beeai_ui.ui_type, 'chat');

@@ -30,7 +30,7 @@ await check('ask, and answer', async () => {
   const run = await client.runSync('ask', 'hello');
   assert.equal(run.status, 'awaiting');
   assert.equal(run.await_request.message.parts[0].content, 'What is your name?');
-  assert.equal(text(await client.runResumeSync(run.run_id, answer('Ada'))), 'Hello Ada! You said: hello');
+  assert.equal(text(await client.runResumeSync(run.run_id, answer('Ada'))), 'Hello Ada! Your message: hello');
 });
 await check('scribe files an artifact when it may', async () => {
   const run = await client.runSync('scribe', 'tea');

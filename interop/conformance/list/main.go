@@ -1,5 +1,6 @@
-// Command list prints the conformance rules for docs/specs.md: first how many there are of each source on each carrier, then
-// every rule with its source, what is sent, what must come back and where.
+// Command list prints the conformance rules for docs/specs.md: first the number of rules per source
+// and transport, then every rule with its source, what is sent, what must be received, and on which
+// transports.
 //
 //	go run ./conformance/list            counts and rules, as Markdown
 //	go run ./conformance/list -counts    the counts alone
@@ -92,7 +93,7 @@ func printRules(w *bufio.Writer, rules []conformance.Rule) {
 	}
 }
 
-// over names the carriers, or says "all".
+// over returns the names of the transports, or "all".
 func over(carriers []string) string {
 	if len(carriers) == len(conformance.Carriers) {
 		return "all"
@@ -100,7 +101,7 @@ func over(carriers []string) string {
 	return strings.Join(carriers, " ")
 }
 
-// cell makes a text fit for a table: one line, visible, short.
+// cell formats a text for a table: one line, visible, short.
 func cell(text string) string {
 	text = strings.ReplaceAll(visible(text, 120), "|", "\\|")
 	if text == "" {
@@ -109,7 +110,7 @@ func cell(text string) string {
 	return "`" + strings.ReplaceAll(text, "`", "'") + "`"
 }
 
-// visible cuts a text and writes what cannot be seen as an escape.
+// visible shortens a text and escapes invisible characters.
 func visible(text string, most int) string {
 	if len(text) > most {
 		text = text[:most*3/4] + "… (" + strconv.Itoa(len(text)) + " bytes)"

@@ -59,7 +59,7 @@ await app.connectWith(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toW
     assert.equal(text(), 'What is your name?');
     await prompt('Ada');
     await settled();
-    assert.equal(text(), 'Hello Ada! You said: hello');
+    assert.equal(text(), 'Hello Ada! Your message: hello');
   });
   await check('scribe asks for the permission and writes through the editor', async () => {
     const end = await prompt('tea');

@@ -1,4 +1,5 @@
-// Tour is an agent of the editor protocol on stdio that does everything an agent can, for other people's clients to see.
+// Command tour is an agent of the Agent Client Protocol on stdio that uses every feature of an
+// agent, for tests with other clients.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package tourist is the agent that the tests of the editor protocol show to other people's clients: it does all that an agent can.
+// Package tourist is the agent that the Agent Client Protocol tests run against other clients. It
+// uses every feature of an agent.
 package tourist
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
-// Options make the agent. Its prompts are "tour", "wait", "question" and "flood".
+// Options returns the options of the agent. Its prompts are "tour", "wait", "question" and "flood".
 func Options() *editor.AgentOptions {
 	model := func(current string) []editor.ConfigOption {
 		return []editor.ConfigOption{editor.Choice("model", "Model", current, editor.ConfigValue{Value: "small", Name: "Small"}, editor.ConfigValue{Value: "big", Name: "Big"})}

@@ -1,4 +1,4 @@
-// @modelcontextprotocol/sdk 1.x uses our service: node client-v1.mjs http URL | sse URL | stdio COMMAND
+// @modelcontextprotocol/sdk 1.x uses our service: node client-v1.mjs http URL | sse URL | stdio COMMAND [ARG…]
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -7,11 +7,11 @@ import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema
 import { finish } from '../../node/checks.mjs';
 import { capabilities, handlers, ourProgram, use } from './use.mjs';
 
-const [mode, target] = process.argv.slice(2);
+const [mode, target, ...args] = process.argv.slice(2);
 const transport = {
   http: () => new StreamableHTTPClientTransport(new URL(target)),
   sse: () => new SSEClientTransport(new URL(target)),
-  stdio: () => new StdioClientTransport(ourProgram(target)),
+  stdio: () => new StdioClientTransport(ourProgram(target, args)),
 }[mode]();
 
 const client = new Client({ name: 'sdk-v1', version: '1.0.0' }, { capabilities });

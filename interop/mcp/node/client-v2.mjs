@@ -1,14 +1,14 @@
-// @modelcontextprotocol/client 2.x uses our service: node client-v2.mjs auto|legacy|2026-07-28 http URL | sse URL | stdio COMMAND
+// @modelcontextprotocol/client 2.x uses our service: node client-v2.mjs auto|legacy|2026-07-28 http URL | sse URL | stdio COMMAND [ARG…]
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { finish } from '../../node/checks.mjs';
 import { capabilities, handlers, ourProgram, use } from './use.mjs';
 
-const [era, mode, target] = process.argv.slice(2);
+const [era, mode, target, ...args] = process.argv.slice(2);
 const transport = {
   http: () => new StreamableHTTPClientTransport(new URL(target)),
   sse: () => new SSEClientTransport(new URL(target)),
-  stdio: () => new StdioClientTransport(ourProgram(target)),
+  stdio: () => new StdioClientTransport(ourProgram(target, args)),
 }[mode]();
 
 let heard = () => {};

@@ -17,8 +17,8 @@ export const capabilities = { roots: { listChanged: true }, sampling: {}, elicit
 
 const text = (result) => result.content.filter((c) => c.type === 'text').map((c) => c.text).join('');
 
-// ourProgram has the Go test binary, which is the server on stdio, know that.
-export const ourProgram = (command) => ({ command, env: { ...process.env, PARLEY_INTEROP_MCP_STDIO: '1' } });
+// ourProgram starts the Go test binary as the server on stdio, or, with arguments, parley bridge.
+export const ourProgram = (command, args) => ({ command, args, env: { ...process.env, ...(args.length ? {} : { PARLEY_INTEROP_MCP_STDIO: '1' }) } });
 
 // use runs the checks. changed is a promise-maker: it resolves at the next word that the tools have changed.
 export async function use(label, client, { version, modern, changed, noResource, losesProgress }) {

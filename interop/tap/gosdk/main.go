@@ -1,4 +1,4 @@
-// Command gosdk is a server on stdio, made with the official Go SDK of MCP.
+// Command gosdk is a server on stdio that uses the official Go SDK of MCP.
 package main
 
 import (

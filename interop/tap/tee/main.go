@@ -1,4 +1,5 @@
-// Command tee starts a program on stdio and keeps what passes: tee PREFIX CMD ARG… writes PREFIX.in and PREFIX.out.
+// Command tee starts a program on stdio and records its traffic: tee PREFIX CMD ARG… writes
+// PREFIX.in and PREFIX.out.
 package main
 
 import (

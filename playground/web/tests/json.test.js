@@ -7,17 +7,17 @@ const at = (text, path) => json.raw(text, json.get(json.parse(text).root, path))
 
 test("parse says where a text stops being JSON", () => {
   const cases = [
-    ["", 0, "There is nothing yet."],
-    ["{", 1, "It ends too early."],
-    ['{"a" 1}', 5, "A colon belongs here."],
-    ['{"a":1,}', 7, "A name in quotes belongs here."],
-    ["[1 2]", 3, "A comma or ] belongs here."],
-    ["[01]", 2, "A comma or ] belongs here."],
-    ['"a\nb"', 2, "A string holds a control character as it is."],
-    ['"\\x"', 0, "The string has a wrong escape."],
-    ["1 2", 2, "Something follows the end."],
-    ["nul", 0, "This is no JSON value."],
-    ["[".repeat(1000), 401, "It is nested too deeply."],
+    ["", 0, "The message is empty."],
+    ["{", 1, "The JSON ends too early."],
+    ['{"a" 1}', 5, "Expected a colon."],
+    ['{"a":1,}', 7, "Expected a name in quotes."],
+    ["[1 2]", 3, "Expected a comma or ]."],
+    ["[01]", 2, "Expected a comma or ]."],
+    ['"a\nb"', 2, "A string contains an unescaped control character."],
+    ['"\\x"', 0, "The string has an invalid escape."],
+    ["1 2", 2, "There is text after the end."],
+    ["nul", 0, "This is not a JSON value."],
+    ["[".repeat(1000), 401, "The JSON is nested too deeply."],
   ];
   for (const [text, where, what] of cases) assert.deepEqual(json.parse(text).error, { at: where, text: what }, text.slice(0, 20));
 });

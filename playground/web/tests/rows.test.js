@@ -1,7 +1,7 @@
 // The tree of rows: what belongs together stays together, whatever the order of arrival.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Log, compare, glyph, took } from "../src/lib/rows.js";
+import { ago, Log, compare, glyph, took } from "../src/lib/rows.js";
 
 const row = (ref, fields) => ({ ref, kind: "request", dir: "out", time: "2026-11-20T12:00:00Z", ...fields });
 const refs = (log, hits = null) => log.list(hits).map((x) => x.ref + "@" + x.level);
@@ -120,4 +120,8 @@ test("two rows that change places do not hang the page", () => {
   l.merge([row("1", "2"), row("2")]);
   assert.equal(l.nodes.get("1").up, l.nodes.get("2"));
   assert.deepEqual(l.roots.map((n) => n.row.ref), ["2"]);
+});
+
+test("how long ago is one number and a unit", () => {
+  assert.deepEqual([-5, 59_999, 60_000, 3_599_999, 3_600_000, 47 * 3_600_000, 49 * 3_600_000].map(ago), ["now", "now", "1 min", "59 min", "1 h", "47 h", "2 d"]);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as json from "../src/lib/json.js";
-import { asserts, fill, paths, used, valueRaw, valueText } from "../src/lib/saved.js";
+import { asserts, fill, isSecret, paths, replaced, used, valueRaw, valueText } from "../src/lib/saved.js";
 
 test("variables are filled in as they stand, and places lead back", () => {
   const text = '{"a":{{much}},"b":"{{name}} {{none}}","c":1}';
@@ -35,4 +35,12 @@ test("the paths of an answer are those that a check can have", () => {
   assert.deepEqual(paths('{"jsonrpc":"2.0","id":1,"result":{"a":[1,{"b c":2}]}}'), ["$.result", "$.result.a", "$.result.a[0]", "$.result.a[1]", '$.result.a[1]["b c"]']);
   assert.equal(paths("[" + "[1],".repeat(500) + "1]", 10).length <= 10, true);
   assert.deepEqual(paths("no JSON"), []);
+});
+
+test("the variables of an environment replace those of a call", () => {
+  const own = [{ name: "a", value: "1" }, { name: "b", value: "2" }];
+  assert.deepEqual(replaced(own, { b: "3", c: "4" }), [own[0], { name: "b", value: "3" }, { name: "c", value: "4" }]);
+  assert.deepEqual(replaced(own), own);
+  assert.deepEqual(asserts([{ path: "$.{{a}}", is: "equals", value: "{{b}}" }], replaced(own, { b: "3" })), [{ path: "$.1", is: "equals", raw: "3" }]);
+  assert.deepEqual(["api_key", "accessToken", "guests"].map(isSecret), [true, true, false]);
 });

@@ -28,7 +28,7 @@ test("hints are a few words", () => {
   assert.equal(hint({ type: "string", minLength: 2, maxLength: 40 }), "2 to 40 characters");
 });
 
-test("what is typed goes out as typed", () => {
+test("typed text is sent unchanged", () => {
   assert.equal(written("12345678901234567890", "integer"), "12345678901234567890");
   assert.equal(written("1.50", "number"), "1.50");
   assert.equal(written("twelve", "integer"), '"twelve"');
@@ -36,11 +36,11 @@ test("what is typed goes out as typed", () => {
   assert.equal(written("[1, 2", "array"), '"[1, 2"');
 });
 
-test("misfits say what an answer lacks", () => {
+test("misfits lists what a response lacks", () => {
   const schema = { type: "object", properties: { time: { type: "string", oneOf: [{ const: "20:15" }] }, name: { type: "string", title: "Name", minLength: 2, maxLength: 4 }, guests: { type: "integer", minimum: 1, maximum: 12 } }, required: ["time", "name"] };
   assert.deepEqual(misfits(schema, { time: "20:15", name: "Ada", guests: 3 }), []);
-  assert.deepEqual(misfits(schema, { time: "19:00", name: "" }), ["time is none of the choices.", "Name is shorter than 2 characters."]);
+  assert.deepEqual(misfits(schema, { time: "19:00", name: "" }), ["time is not one of the choices.", "Name is shorter than 2 characters."]);
   assert.deepEqual(misfits(schema, { guests: 13 }), ["time is missing.", "Name is missing.", "guests is more than 12."]);
-  assert.deepEqual(misfits(schema, { time: "20:15", name: "Adele", guests: 1.5 }), ["Name is longer than 4 characters.", "guests is no integer."]);
+  assert.deepEqual(misfits(schema, { time: "20:15", name: "Adele", guests: 1.5 }), ["Name is longer than 4 characters.", "guests is not of type integer."]);
   assert.deepEqual(misfits(schema, null).length, 2);
 });

@@ -60,7 +60,7 @@ test("what comes again and again is one step", () => {
   assert.deepEqual(S.steps(log.roots).steps.map((s) => S.label(s).join("|")), ["request|", "session/update \u00d77|n6"]);
 });
 
-test("only the last are drawn, and how many came before is told", () => {
+test("only the last steps are drawn, with the number of earlier ones", () => {
   const log = make(...Array.from({ length: 100 }, (_, i) => row(String(i + 1), { method: "m" })));
   const { steps, before } = S.steps(log.roots, 60);
   assert.deepEqual([steps.length, before, steps[0].row.ref], [60, 40, "41"]);
@@ -82,6 +82,6 @@ test("nothing a server says gets out of its place in a diagram", () => {
   assert.equal(S.short("a\u{1f600}\u{1f600}b", 3), "a\u{1f600}\u2026");
 });
 
-test("an address is cut at its begin, since its end tells it from others", () => {
+test("an address is cut at its start, since its end differs most", () => {
   assert.deepEqual(["@table", "tcp://127.0.0.1:43215", "http://127.0.0.1:80/rpc", "/usr/bin/node server.js", undefined].map((n) => S.host(n)), ["@table", "\u20260.1:43215", "\u2026.0.0.1:80", "node", ""]);
 });

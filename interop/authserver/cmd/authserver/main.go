@@ -1,4 +1,4 @@
-// Command authserver runs the authorization server of package authserver, for trials by hand:
+// Command authserver runs the authorization server of package authserver, for manual tests:
 //
 //	go run ./authserver/cmd/authserver -listen 127.0.0.1:9000 -dpop
 package main

@@ -1,5 +1,6 @@
 // The state of the page, and what can be done with it. Everything that is shown comes from here.
-import { call, Fault, hasToken, post, takeToken, tokenPart } from "./rpc.js";
+import { call, Fault, hasToken, namePage, page, post, recallToken, takeToken } from "./rpc.js";
+import { QUIET, ofOthers } from "./question.js";
 import { Log } from "./rows.js";
 import { spell } from "./short.js";
 import * as json from "./json.js";
@@ -21,7 +22,12 @@ export const app = $state({
   keys: [],
   folder: "",
   described: {}, // by target
-  opened: [], // recordings: {log, name, total}
+  opened: [], // recordings: {log, name, total, session, live}
+  sessions: { folder: "", sessions: [], older: 0, problem: "" }, // what taps have recorded
+  suites: [], // of parley test: {file, name, calls}
+  environments: [], // the names of all of them
+  environment: "", // the one that is chosen, "" for none
+  compare: null, // two recordings that are compared: {old, new, ignore, found}
 
   start: true, // the first page is in the composer's place
   drafts: [],
@@ -52,7 +58,7 @@ export const app = $state({
   sheet: false, // composer, on a phone
   wire: false, // the wire instead of the first page, on a phone
   drop: false,
-  said: "", // what a screen reader is told
+  announced: "", // text for screen readers
   notice: "", // a line in the status bar
   pasted: null, // a config that was dropped: {name, text}
   run: null, // an agent's run
@@ -67,17 +73,22 @@ export const question = (ref) => app.questions.find((q) => q.ref === ref);
 
 export function tell(text) {
   app.notice = text;
-  app.said = text;
+  app.announced = text;
 }
 
-// attempt does something that can fail, and tells why it did.
+// doings counts what the person does: keys and clicks.
+let doings = 0;
+export const did = () => doings++;
+
+// attempt runs an action, and shows its error.
 export async function attempt(work) {
+  const before = doings;
   try {
     return await work();
   } catch (err) {
     if (err?.name === "AbortError") return undefined;
     if (err?.code === 401) app.trouble = err.message;
-    if (err?.data?.signIn) askSignIn(err.data.signIn);
+    if (err?.data?.signIn && doings === before) askSignIn(err.data.signIn); // it never takes the place of what is being written
     tell(err?.message ?? String(err));
     return undefined;
   }
@@ -86,15 +97,17 @@ export async function attempt(work) {
 // ---- the beginning
 
 export async function begin() {
-  const place = new URLSearchParams(location.hash.slice(1));
-  takeToken(location.hash);
+  const place = hidden();
+  recallToken();
+  await namePage();
   if (!hasToken()) {
-    app.trouble = "Open the address that the terminal shows.";
+    app.trouble = "Open the URL that parley printed in the terminal, or paste it here.";
     return;
   }
   try {
     const hello = await call("hello");
     Object.assign(app, { trouble: "", ready: true, version: hello.version ?? "", targets: hello.targets ?? [], questions: hello.questions ?? [], lessons: hello.lessons ?? [], keys: hello.keys ?? [], folder: hello.folder ?? "", tap: hello.tap ?? null });
+    app.sessions = { folder: "", older: 0, problem: "", ...hello.sessions, sessions: hello.sessions?.sessions ?? [] };
     app.config = { entries: [], problems: [], found: [], file: "", ...hello.config };
     if (hello.found) app.config.found = hello.found;
     app.opened = (hello.logs ?? []).filter((o) => o.log !== "live"); // what was opened before the page was loaded again
@@ -112,27 +125,33 @@ export async function begin() {
 
 export function enter(text) {
   if (!takeToken(text)) {
-    tell("There is no token in it.");
+    tell("This text contains no token.");
     return;
   }
-  history.replaceState(null, "", "#" + tokenPart());
   void begin();
 }
 
-// moved goes to a link that somebody put into this page's address. The token stays.
-function moved() {
+// hidden takes the token out of this page's address, where the browser's history and people who look on would keep it. It returns the rest.
+function hidden() {
   const place = new URLSearchParams(location.hash.slice(1));
   takeToken(location.hash);
-  place.delete("token");
-  if ([...place].length) visit(place);
-  place.set("token", tokenPart().slice("token=".length));
-  history.replaceState(null, "", "#" + place);
+  if (place.has("token")) {
+    place.delete("token");
+    history.replaceState(null, "", location.pathname + location.search + ([...place].length ? "#" + place : ""));
+  }
+  return place;
 }
 
-// visit goes to the state that a link describes. It looks at what is here already, and contacts nobody.
+// moved goes to a link that somebody put into this page's address.
+function moved() {
+  const place = hidden();
+  if ([...place].length) visit(place);
+}
+
+// visit restores the state that a link describes. It uses only what is loaded, and connects to no target.
 function visit(place) {
   const name = place.get("log") ?? "live";
-  if (name !== "live" && !app.opened.some((o) => o.log === name)) tell("The recording of this link is not open any more.");
+  if (name !== "live" && !app.opened.some((o) => o.log === name)) tell("The recording of this link is no longer open.");
   else if (name !== app.log) showLog(name);
   if (place.get("target")) app.target = place.get("target");
   setFilter(place.get("filter") ?? "");
@@ -144,7 +163,7 @@ function visit(place) {
     try {
       newDraft({ text: new TextDecoder().decode(Uint8Array.from(atob(place.get("draft").replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0))), more: { fixed: true } });
     } catch {
-      tell("The draft of this link cannot be read.");
+      tell("The draft in this link is not valid.");
     }
   } else if (app.sel || app.view === "timeline") app.start = false;
   if (place.get("lesson")) void openLesson(place.get("lesson"));
@@ -195,6 +214,7 @@ function noted(method, p) {
     if (app.lesson && p.lesson === app.lesson.id) app.lesson.passed = { ...app.lesson.passed, ...p.passed };
     keepPassed(p.lesson, p.passed);
   } else if (method === "config") app.config = { ...app.config, ...p };
+  else if (method === "sessions") app.sessions = { problem: "", ...p, sessions: p.sessions ?? [] };
 }
 
 export function takeRows(p) {
@@ -215,7 +235,7 @@ export function takeRows(p) {
   if (!app.atEnd || app.paused) app.fresh += l.nodes.size - before;
   for (const r of p.rows ?? []) {
     if (r.dir === "out" && r.kind === "request" && /^\d{1,15}$/.test(r.id ?? "") && l === logs.live) taken(r.target, Number(r.id));
-    if ((r.kind === "result" || r.kind === "error") && r.dir === "in" && mine.delete(r.call ?? r.parent)) app.said = (r.kind === "error" ? "Error " + (r.code ?? "") + " " : "Result ") + "for " + (r.method ?? "call " + r.id);
+    if ((r.kind === "result" || r.kind === "error") && r.dir === "in" && mine.delete(r.call ?? r.parent)) app.announced = (r.kind === "error" ? "Error " + (r.code ?? "") + " " : "Result ") + "for " + (r.method ?? "call " + r.id);
   }
   stir();
   if (app.filter) refilter();
@@ -291,7 +311,7 @@ async function select() {
 
 const asking = new Map(); // what is being asked already, by target
 
-// describe learns what a target offers. By itself it asks only those that are open: a link or a look contacts nobody.
+// describe requests what a target offers. Without refresh it uses only open targets: a link must not connect to one.
 export function describe(name, refresh = false) {
   if (app.described[name] && !refresh) return Promise.resolve(app.described[name]);
   const t = target(name);
@@ -328,7 +348,7 @@ export function browse(name) {
 }
 
 export async function openTarget(params) {
-  const r = await attempt(() => call("targets/open", { handshake: true, ...params }));
+  const r = await attempt(() => call("targets/open", { handshake: true, page: page.name, ...params }));
   if (!r?.target) return undefined;
   const i = app.targets.findIndex((t) => t.name === r.target.name);
   if (i < 0) app.targets.push(r.target);
@@ -350,17 +370,26 @@ let drafts = 0;
 function front() {
   if (app.run && app.run.state !== "running") app.run = null;
   if (app.oauth && app.oauth.state !== "going") app.oauth = null;
+  app.compare = null;
 }
 
-export function newDraft({ target: to = app.target, text, title = "", question: q = "", mode = "one", note = "", auto = true, headers = [], more = {} }) {
-  const d = { id: ++drafts, target: to, text, title, question: q, mode, note, auto, headers, last: "", touched: false, saved: "", name: "", file: "", stamp: "", variables: [], checks: [], held: null, panel: false, ...more };
+// addDraft makes a draft behind what is shown.
+function addDraft({ target: to = app.target, text, title = "", question: q = "", mode = "one", note = "", auto = true, headers = [], more = {} }) {
+  const d = { id: ++drafts, target: to, text, title, question: q, mode, note, auto, headers, last: "", touched: false, closed: false, busy: false, saved: "", name: "", file: "", stamp: "", variables: [], environments: {}, place: "", checks: [], held: null, panel: false, ...more };
   app.drafts.push(d);
+  void describe(to);
+  return app.drafts.at(-1);
+}
+
+// newDraft makes a draft and shows it, because a person wants one.
+export function newDraft(fields) {
+  const d = addDraft(fields);
+  looked();
   app.draft = d.id;
   app.start = false;
   front();
-  if (!q) app.target = to;
-  void describe(to);
-  return draft();
+  if (!d.question) app.target = d.target;
+  return d;
 }
 
 export function closeDraft(id) {
@@ -371,11 +400,11 @@ export function closeDraft(id) {
   if (app.drafts.length === 0) app.start = true;
 }
 
-// replaceDraft takes the place of a draft nobody has touched, so that looking around leaves no heap of them.
+// replaceDraft replaces a draft that the user has not edited, so that browsing does not pile up drafts.
 function replaceDraft(fields) {
   const d = draft();
   if (d && !d.touched && !d.question && !d.last && !app.start) {
-    Object.assign(d, { target: app.target, title: "", note: "", mode: "one", auto: true, headers: [], saved: "", name: "", file: "", stamp: "", variables: [], checks: [], held: null, panel: false, wide: false, ...fields });
+    Object.assign(d, { target: app.target, title: "", note: "", mode: "one", auto: true, headers: [], saved: "", name: "", file: "", stamp: "", variables: [], environments: {}, place: "", checks: [], held: null, panel: false, wide: false, ...fields });
     front();
     void describe(d.target);
     return d;
@@ -417,7 +446,7 @@ export function composeMethod(to, method) {
   return replaceDraft({ target: to, text });
 }
 
-// firstDraft is a draft for a target nobody has chosen anything of yet.
+// firstDraft is the draft of a target before the user has selected anything in it.
 export function firstDraft() {
   const k = app.described[app.target];
   const m = k?.methods.find((x) => x.from !== "server" && !x.notification && !/^(initialize|authenticate|rpc\..*)$/.test(x.name));
@@ -441,6 +470,7 @@ export const composeItem = (to, item) => replaceDraft({ target: to, text: messag
 
 export function edit(d, text) {
   if (d.text === text) return;
+  looked();
   const id = (t) => {
     const { root } = json.parse(t);
     return root && json.raw(t, json.get(root, ["id"]));
@@ -457,19 +487,19 @@ export function edit(d, text) {
 export function wireText(d) {
   if (d.mode === "hex") {
     const digits = d.text.replace(/\s+/g, "");
-    if (digits.length % 2 || /[^0-9a-f]/i.test(digits)) return { error: "Hex has two digits for each byte.", size: 0 };
+    if (digits.length % 2 || /[^0-9a-f]/i.test(digits)) return { error: "Each byte needs two hex digits.", size: 0 };
     const bytes = (digits.match(/../g) ?? []).map((x) => parseInt(x, 16));
     let s = "";
     for (const b of bytes) s += String.fromCharCode(b);
     return { base64: btoa(s), size: bytes.length };
   }
-  const filled = calls.fill(d.text, d.variables).text;
+  const filled = calls.fill(d.text, values(d)).text;
   const { root } = json.parse(filled);
   const text = d.mode === "one" && root ? json.oneLine(filled, root) : filled;
   return { text, size: json.size(text) };
 }
 
-// counts reports whether the id of a draft counts on by itself. That of a link is sent once as it stands there.
+// counts reports whether the id of a draft advances by itself. The draft of a link is sent once, unchanged.
 export const counts = (d) => d.auto && !(d.fixed && !d.last);
 
 // completer asks what could stand at the cursor of an editor. While somebody types, only what was begun is asked about.
@@ -499,10 +529,13 @@ export function setAuto(d) {
 }
 
 // headersOf are the headers of a draft, as they go out.
-export const headersOf = (d) => d.headers.filter((h) => h.name).map((h) => ({ name: h.name, value: h.off ? null : calls.fill(h.value, d.variables).text }));
+export const headersOf = (d) => d.headers.filter((h) => h.name).map((h) => ({ name: h.name, value: h.off ? null : calls.fill(h.value, values(d)).text }));
+
+// values are the variables of a draft that replace {{name}}: its own, and those of the chosen environment in their place.
+export const values = (d) => calls.replaced(d.variables, d.environments[app.environment]);
 
 export async function send(d = draft()) {
-  if (!d) return undefined;
+  if (!d || !canSend(d)) return undefined;
   const out = wireText(d);
   if (out.error) {
     tell(out.error);
@@ -516,8 +549,10 @@ export async function send(d = draft()) {
   else params.text = out.text;
   const headers = headersOf(d);
   if (headers.length) params.headers = headers;
-  const q = d.question && question(d.question);
-  const r = await attempt(() => (q && out.text !== undefined ? call("answer", { ref: q.ref, text: out.text }) : call("send", { target: d.target, ...params })));
+  const q = d.question ? question(d.question) : undefined;
+  if (d.question) d.busy = true; // until the answer is there, it is not sent again
+  const r = await attempt(() => (q && out.text !== undefined ? call("answer", { ref: q.ref, text: out.text, page: page.name }) : call("send", { target: d.target, page: page.name, ...params })));
+  d.busy = false;
   if (!r) return undefined;
   d.last = r.ref;
   if (!q) void hold(d, r.ref);
@@ -528,9 +563,11 @@ export async function send(d = draft()) {
   if (id?.type === "number" && !q) {
     const n = Number(json.raw(d.text, id));
     if (Number.isSafeInteger(n)) taken(d.target, n);
+    if (counts(d)) setAuto(d); // its row may have arrived before the response, when a linked draft did not count yet
   }
   if (q) {
     const at = q.call && log().row(q.call) ? q.call : r.ref;
+    if (d.id === app.draft) quiet(); // a second press was not meant for what comes next
     closeDraft(d.id);
     app.sel = at;
   } else if (wasNewest && app.sel === was) app.sel = r.ref;
@@ -542,18 +579,18 @@ export async function send(d = draft()) {
 // hold waits for the answer to a draft, and holds it against the draft's checks.
 async function hold(d, ref) {
   d.held = null;
-  const list = calls.asserts(d.checks);
+  const list = calls.asserts(d.checks, values(d));
   if (!list.length) return;
   const places = d.checks.map((c, i) => [c, i]).filter(([c]) => c.path.trim()).map(([, i]) => i);
   const held = await attempt(() => call("saved/check", { ref, asserts: list }));
   if (!held || d.last !== ref) return;
   d.held = { ...held, results: held.results.map((x) => ({ ...x, assert: places[x.assert] })) };
   const failed = held.results.filter((x) => !x.ok).length;
-  app.said = failed ? failed + " of " + held.results.length + " checks failed." : held.results.length === 1 ? "The check passed." : "All " + held.results.length + " checks passed.";
+  app.announced = failed ? failed + " of " + held.results.length + " checks failed." : held.results.length === 1 ? "The check passed." : "All " + held.results.length + " checks passed.";
 }
 
 export async function resend(ref) {
-  const r = await attempt(() => call("resend", { log: app.log, ref }));
+  const r = await attempt(() => call("resend", { log: app.log, ref, page: page.name }));
   if (!r) return;
   mine.add(r.ref);
   if (app.log !== "live") showLog("live");
@@ -616,7 +653,7 @@ export async function editCopy(ref) {
   const known = target(row.target);
   const to = known ? row.target : app.target;
   const fields = { target: to, title: "Copy of #" + row.ref, auto: false };
-  if (app.log !== "live" || !known) fields.note = "The recording is read only. This copy goes over your own connection.";
+  if (app.log !== "live" || !known) fields.note = "The recording is read only. This copy is sent over your own connection.";
   if (m.text === undefined) newDraft({ ...fields, text: hexText(m.raw), mode: "hex" });
   else {
     const { root } = json.parse(m.text);
@@ -648,39 +685,87 @@ export async function toClipboard(text) {
 
 // ---- questions
 
-let asked = new Set();
+const asked = new Map(); // when each question came
 
+export const others = (q) => ofOthers(q, page.name);
+
+// takeQuestions changes nothing that a person looks at: each question of this tab becomes a draft in a tab of its own, behind what is shown. Focus,
+// keys and Send stay with what was there.
 function takeQuestions(list) {
   app.questions = list;
   const open = new Set(list.map((q) => q.ref));
-  for (const d of app.drafts.filter((x) => x.question && !open.has(x.question))) {
-    d.note = "This question is no longer open: it was answered, cancelled or its connection ended.";
-    d.question = "";
+  for (const d of app.drafts.filter((x) => x.question && !x.closed && !open.has(x.question))) {
+    d.note = "This question is no longer open: it was answered, cancelled or its connection closed.";
+    d.closed = true;
+    if (d.id === app.draft) quiet();
   }
   for (const q of list) {
-    if (asked.has(q.ref)) continue;
-    asked.add(q.ref);
-    openQuestion(q);
-    app.said = q.target + " asks you: " + (q.about ?? q.method);
+    if (asked.has(q.ref) || others(q)) continue;
+    asked.set(q.ref, performance.now());
+    questionDraft(q);
+    app.announced = q.target + " asks you: " + (q.about ?? q.method);
   }
 }
 
+const questionDraft = (q) => addDraft({ target: q.target, text: laidOut(q.draft ?? q.choices?.[0]?.draft ?? '{"jsonrpc":"2.0","id":' + q.id + ',"result":{}}'), title: "Response " + q.id, question: q.ref, auto: false });
+
+// openQuestion shows a question because a person wants it.
 export function openQuestion(q) {
-  const there = app.drafts.find((d) => d.question === q.ref);
-  if (there) {
-    app.draft = there.id;
-    app.start = false;
-  } else newDraft({ target: q.target, text: laidOut(q.draft ?? q.choices?.[0]?.draft ?? '{"jsonrpc":"2.0","id":' + q.id + ',"result":{}}'), title: "Response " + q.id, question: q.ref, auto: false });
+  if (!asked.has(q.ref)) asked.set(q.ref, -QUIET);
+  looked();
+  app.draft = (app.drafts.find((d) => d.question === q.ref) ?? questionDraft(q)).id;
+  app.start = false;
+  front();
   log().reveal(q.ref);
   app.sel = q.ref;
   stir();
 }
 
+// takeOver makes a question of another tab one of this tab.
+export async function takeOver(q) {
+  await attempt(() => call("questions/take", { ref: q.ref, page: page.name }));
+}
+
+// changed is when what Send would send was changed by something else than the person. For a moment afterwards Send does nothing: the key was meant
+// for what was there before.
+let changed = 0;
+export const quiet = () => (changed = performance.now());
+// looked ends that: the person has changed the draft, or asked for another one.
+export const looked = () => (changed = 0);
+
+// canSend reports whether a draft may be sent, and shows the reason if not.
+export function canSend(d) {
+  if (d.closed || (d.question && !question(d.question))) tell("This question is no longer open. Nothing was sent.");
+  else if (d.busy) tell("The response is already being sent.");
+  else if (d.question && question(d.question) && others(question(d.question))) tell("This question belongs to another tab. Nothing was sent.");
+  else return settled();
+  return false;
+}
+
+// settled reports whether what Send would send has been there for a moment.
+export function settled() {
+  if (!changed || performance.now() - changed >= QUIET) return true;
+  tell("The draft has just changed. Check it, then send.");
+  return false;
+}
+
 export async function answerWith(q, choice) {
   const d = app.drafts.find((x) => x.question === q.ref);
-  const r = await attempt(() => call("answer", { ref: q.ref, choice }));
-  if (r && d) closeDraft(d.id);
+  if (d && !canSend(d)) return;
+  if (performance.now() - (asked.get(q.ref) ?? -QUIET) < QUIET && d?.id !== app.draft) return tell("This question has just arrived. Read it, then answer.");
+  if (d) d.busy = true;
+  const r = await attempt(() => call("answer", { ref: q.ref, choice, page: page.name }));
+  if (d) d.busy = false;
+  if (r && d) {
+    if (d.id === app.draft) quiet();
+    closeDraft(d.id);
+  }
   if (r) app.sheet = false;
+}
+
+// copyOfClosed makes a message of a draft whose question is closed.
+export function copyOfClosed(d) {
+  newDraft({ target: d.target, text: d.text, title: "Copy of " + d.title, mode: d.mode, auto: false });
 }
 
 // ---- sessions
@@ -702,14 +787,59 @@ export async function openFile(file) {
   });
 }
 
+// openSession shows a session of a tap. One that is live is shown while it is recorded.
+export async function openSession(s) {
+  const r = await attempt(() => call("sessions/open", { session: s.session }));
+  if (!r) return;
+  if (!app.opened.some((o) => o.log === r.log)) app.opened.push(r);
+  app.drawer = false;
+  showLog(r.log);
+  tell(r.name + (r.live ? " is shown while it is recorded." : " is open."));
+}
+
+// isLive reports whether another process still records what is shown.
+export const isLive = (name) => Boolean(app.opened.find((o) => o.log === name)?.live);
+
+let watched = null; // the recording that is read while it is shown: {name, stop}
+
+// readLog reads the rows of a recording that are not here yet. One that is live has no end: it is read only while it is shown, because a browser opens
+// few connections to one server.
+function readLog(name) {
+  const stop = new AbortController();
+  const live = isLive(name);
+  if (live) watched = { name, stop };
+  const read = call("follow", { since: logs[name].next, log: name, short: true }, { signal: stop.signal, note: (m, p) => m === "rows" && takeRows({ ...p, log: name }) });
+  read.then(() => {
+    const o = app.opened.find((x) => x.log === name);
+    if (o) o.live = false;
+  }, (err) => {
+    if (err?.name !== "AbortError" && !live) delete logs[name]; // the next look asks again
+  });
+  return read;
+}
+
+// startCompare shows the differences of two recordings: at first of the one that is shown, and of another one that is open.
+export function startCompare() {
+  const now = app.log === "live" ? (app.opened.at(-1)?.log ?? "live") : app.log;
+  const old = app.opened.findLast((o) => o.log !== now)?.log ?? (now === "live" ? now : "live");
+  app.compare = { old, new: now, ignore: "" };
+  app.run = app.oauth = null;
+  app.drawer = false;
+  app.sheet = true;
+}
+
 // showLog shows a recording. What it returns ends when all its rows are here.
 export function showLog(name) {
   let read;
+  if (watched && watched.name !== name) {
+    watched.stop.abort();
+    watched = null;
+  }
   if (!logs[name]) {
     logs[name] = new Log(name);
-    read = call("follow", { since: 0, log: name, short: true }, { note: (m, p) => m === "rows" && takeRows({ ...p, log: name }) });
-    read.catch(() => delete logs[name]); // the next look asks again
-  }
+    read = readLog(name);
+  } else if (isLive(name) && watched?.name !== name) read = readLog(name);
+  read?.catch(() => {}); // the reason was handled
   app.log = name;
   app.sel = "";
   app.hits = null;
@@ -725,6 +855,7 @@ export async function closeLog(name) {
   await attempt(() => call("session/close", { log: name }));
   app.opened = app.opened.filter((o) => o.log !== name);
   if (app.log === name) showLog("live");
+  if (app.compare && [app.compare.old, app.compare.new].includes(name)) app.compare = null;
   delete logs[name];
 }
 
@@ -753,15 +884,49 @@ export async function loadSaved() {
   try {
     const list = await call("saved/list");
     app.saved = list.calls ?? [];
+    app.suites = list.suites ?? [];
+    app.environments = list.environments ?? [];
+    const before = stored("parley.environment");
+    app.environment = app.environments.includes(app.environment) ? app.environment : app.environments.includes(before) ? before : "";
     if (list.problems?.length) tell(list.problems[0].file + ": " + list.problems[0].text);
   } catch {
     app.saved = [];
   }
 }
 
+// chooseEnvironment chooses the environment of all calls: its variables replace those of all drafts that have it.
+export function chooseEnvironment(name) {
+  quiet(); // what Send would send has changed
+  app.environment = name;
+  store("parley.environment", name);
+  for (const d of app.drafts) {
+    if (d.place) d.target = placeOf(d);
+    d.held = null;
+  }
+}
+
+// placeOf is the target of a draft, whose address may have variables.
+const placeOf = (d) => calls.fill(d.place, values(d)).text;
+
+function stored(name) {
+  try {
+    return localStorage.getItem(name) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function store(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // Then it is forgotten.
+  }
+}
+
 // saveCall writes a draft into its file. What stands on one line there stays on one line.
 export async function saveCall(d) {
-  const { root } = json.parse(d.text, d.variables.map((v) => v.name));
+  const { root } = json.parse(d.text, values(d).map((v) => v.name));
   const text = d.mode === "one" && root && !d.wide ? json.oneLine(d.text, root) : d.text;
   const name = d.name.trim();
   const r = await attempt(() => call("saved/save", {
@@ -781,20 +946,23 @@ export async function deleteSaved(d) {
   await loadSaved();
 }
 
-// openSaved makes a draft of a call. A text of several lines is shown as somebody laid it out.
-export async function openSaved(c) {
+// openSaved makes a draft of a call, also of one in a suite. A text of several lines is shown as somebody laid it out.
+export async function openSaved(c, of = "") {
   await loadSaved(); // it may have been changed in its file
-  c = app.saved.find((x) => x.name === c.name) ?? c;
-  app.target = target(c.target) ? c.target : app.target;
+  c = (of ? (app.suites.find((s) => s.file === of)?.calls ?? []) : app.saved).find((x) => x.name === c.name) ?? c;
   app.drawer = false;
   app.sheet = true;
   const variables = Object.entries(c.variables ?? {}).map(([name, value]) => ({ name, value }));
   const checks = (c.asserts ?? []).map((a) => ({ path: a.path, is: a.is, value: calls.valueText(a.raw) }));
   const { root } = json.parse(c.text, variables.map((v) => v.name));
   const wide = !root || json.oneLine(c.text, root) !== c.text;
+  const environments = c.environments ?? {};
+  const place = c.target?.includes("{{") ? c.target : "";
+  const to = place ? placeOf({ place, variables, environments }) : c.target || app.target;
+  app.target = target(to) ? to : app.target;
   newDraft({
-    target: c.target, text: wide ? c.text : json.spread(c.text, root), title: c.name, auto: false, headers: (c.headers ?? []).map((h) => ({ name: h.name, value: h.value ?? "", off: h.value === null })),
-    more: { saved: c.name, name: c.name, file: c.file, stamp: c.stamp, variables, checks, wide, panel: variables.length + checks.length > 0 },
+    target: to, text: wide ? c.text : json.spread(c.text, root), title: c.name, auto: false, headers: (c.headers ?? []).map((h) => ({ name: h.name, value: h.value ?? "", off: h.value === null })),
+    more: { ...(of ? { suite: of } : { saved: c.name, file: c.file, stamp: c.stamp }), name: c.name, variables, environments, place, checks, wide, panel: variables.length + checks.length > 0 },
   });
 }
 
@@ -814,7 +982,7 @@ function keepPassed(id, now) {
   const l = app.lesson?.id === id ? app.lesson : undefined;
   if (l && l.steps.every((s) => ({ ...l.passed, ...now })[s.id])) {
     passed[id] = true;
-    app.said = "Lesson passed.";
+    app.announced = "Lesson passed.";
     try {
       localStorage.setItem("parley.passed", JSON.stringify(passed));
     } catch {
@@ -844,10 +1012,10 @@ export async function closeLesson() {
 
 export { call, Fault };
 
-// canRun reports whether a target has agents that do what they are told.
+// canRun reports whether a target has agents that can be run.
 export const canRun = (t) => t.protocol === "acp" || t.protocol === "a2a" || t.protocol === "editor";
 
-// startRun shows what an agent is told in the place of the composer.
+// startRun shows the pane of an agent run in place of the composer.
 export function startRun(name) {
   app.target = name;
   app.run = { target: name, state: "new", items: [], question: null, progress: null, session: "", id: "", later: "" };
@@ -855,13 +1023,13 @@ export function startRun(name) {
   app.drawer = false;
 }
 
-// askSignIn shows that a target wants to know who asks. Nobody is contacted before somebody says so.
+// askSignIn shows that a target requires authentication. It sends no request before the user starts the sign-in.
 export function askSignIn(name) {
   if (app.oauth?.target === name && app.oauth.state === "going") return;
   app.oauth = { target: name, state: "asked", steps: [], visit: "", problem: "" };
   app.run = null;
   app.drawer = false;
-  app.said = name + " wants to know who asks.";
+  app.announced = name + " requires authentication.";
 }
 
 // signIn gets a token for a target, step by step.
@@ -878,7 +1046,7 @@ export async function signIn(name, more = {}) {
           const i = mine.steps.findIndex((s) => s.n === p.n);
           if (i < 0) mine.steps.push(p);
           else mine.steps[i] = p;
-          app.said = p.state === "waiting" ? "Open the sign-in page and say yes there." : p.title;
+          app.announced = p.state === "waiting" ? "Open the sign-in page and approve access there." : p.title;
         }
       },
     });

@@ -15,10 +15,10 @@ export function parse(text, variables = []) {
   const string = () => {
     const from = at++;
     for (;;) {
-      if (at >= text.length) fail("The string does not end.");
+      if (at >= text.length) fail("The string is not closed.");
       const c = text.charCodeAt(at);
       if (c === 34) break;
-      if (c < 32) fail("A string holds a control character as it is.");
+      if (c < 32) fail("A string contains an unescaped control character.");
       at += c === 92 ? 2 : 1;
     }
     at++;
@@ -26,16 +26,16 @@ export function parse(text, variables = []) {
       return { type: "string", from, to: at, value: JSON.parse(text.slice(from, at)) };
     } catch {
       at = from;
-      fail("The string has a wrong escape.");
+      fail("The string has an invalid escape.");
     }
   };
   const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
   const value = (depth) => {
-    if (depth > maxDepth) fail("It is nested too deeply.");
+    if (depth > maxDepth) fail("The JSON is nested too deeply.");
     space();
     const from = at;
     const c = text[at];
-    if (c === undefined) fail(from === 0 ? "There is nothing yet." : "It ends too early.");
+    if (c === undefined) fail(from === 0 ? "The message is empty." : "The JSON ends too early.");
     if (c === '"') return string();
     const variable = c === "{" && variables.find((name) => text.startsWith("{{" + name + "}}", at));
     if (variable) {
@@ -54,17 +54,17 @@ export function parse(text, variables = []) {
       for (;;) {
         space();
         if (c === "{") {
-          if (text[at] !== '"') fail(at >= text.length ? "It ends too early." : "A name in quotes belongs here.");
+          if (text[at] !== '"') fail(at >= text.length ? "The JSON ends too early." : "Expected a name in quotes.");
           const key = string();
           space();
-          if (text[at] !== ":") fail(at >= text.length ? "It ends too early." : "A colon belongs here.");
+          if (text[at] !== ":") fail(at >= text.length ? "The JSON ends too early." : "Expected a colon.");
           at++;
           node.members.push({ key: key.value, from: key.from, to: key.to, value: value(depth + 1) });
         } else node.items.push(value(depth + 1));
         space();
         if (text[at] === ",") at++;
         else if (text[at] === close) break;
-        else fail(at >= text.length ? "It ends too early." : "A comma or " + close + " belongs here.");
+        else fail(at >= text.length ? "The JSON ends too early." : "Expected a comma or " + close + ".");
       }
       node.to = ++at;
       return node;
@@ -77,14 +77,14 @@ export function parse(text, variables = []) {
     }
     number.lastIndex = at;
     const digits = number.exec(text);
-    if (!digits) fail("This is no JSON value.");
+    if (!digits) fail("This is not a JSON value.");
     at += digits[0].length;
     return { type: "number", from, to: at };
   };
   try {
     const root = value(0);
     space();
-    if (at < text.length) fail("Something follows the end.");
+    if (at < text.length) fail("There is text after the end.");
     return { root };
   } catch (error) {
     if (error instanceof Error) throw error;
@@ -210,10 +210,14 @@ export function tokens(line) {
   return out;
 }
 
-const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufe00-\ufe0f\u{e0000}-\u{e01ef}]/gu;
+// hidden are the characters that move, turn or hide other text, or cannot be seen: the list of internal/x/harmless, which a test compares.
+export const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u070f\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe-\uffff\u{13430}-\u{1343f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{1fffe}-\u{1ffff}\u{2fffe}-\u{2ffff}\u{3fffe}-\u{3ffff}\u{4fffe}-\u{4ffff}\u{5fffe}-\u{5ffff}\u{6fffe}-\u{6ffff}\u{7fffe}-\u{7ffff}\u{8fffe}-\u{8ffff}\u{9fffe}-\u{9ffff}\u{afffe}-\u{affff}\u{bfffe}-\u{bffff}\u{cfffe}-\u{cffff}\u{dfffe}-\u{e0fff}\u{efffe}-\u{10ffff}]/gu;
 
 // plain makes characters visible that would hide or turn other text.
 export const plain = (text) => String(text).replace(hidden, (c) => "\u2039U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u203a");
+
+// coded returns JSON with these characters escaped: the same value.
+export const coded = (text) => String(text).replace(hidden, (c) => (c < " " ? c : [...Array(c.length).keys()].map((i) => "\\u" + c.charCodeAt(i).toString(16).padStart(4, "0")).join("")));
 
 const encoder = new TextEncoder();
 export const size = (text) => encoder.encode(text).length;

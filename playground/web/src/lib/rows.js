@@ -219,8 +219,8 @@ export function glyph(row, answer) {
 }
 
 export const say = {
-  pair: "request and result", pairbad: "request and error", pairwait: "request, no answer yet", pairnone: "request, never answered",
-  ask: "their request, answered", askbad: "their request, answered with an error", askwait: "their request, not answered", asknone: "their request, never answered",
+  pair: "request and result", pairbad: "request and error", pairwait: "request, no response yet", pairnone: "request without a response",
+  ask: "incoming request and response", askbad: "incoming request and error", askwait: "incoming request, no response yet", asknone: "incoming request without a response",
   out: "sent", in: "received", outbad: "error sent", inbad: "error received", nout: "notification sent", nin: "notification received",
   junk: "received, broken", junkout: "sent, broken", err: "standard error", http: "HTTP exchange", "": "",
 };
@@ -232,6 +232,15 @@ export function took(ms) {
   if (ms < 1000) return Math.round(ms) + " ms";
   if (ms < 60_000) return (ms / 1000).toFixed(1) + " s";
   return Math.floor(ms / 60_000) + " min " + Math.round((ms % 60_000) / 1000) + " s";
+}
+
+// ago is how long ago something was, in one unit.
+export function ago(ms) {
+  const minutes = Math.max(0, Math.floor(ms / 60_000));
+  if (minutes < 1) return "now";
+  if (minutes < 60) return minutes + " min";
+  if (minutes < 48 * 60) return Math.floor(minutes / 60) + " h";
+  return Math.floor(minutes / 1440) + " d";
 }
 
 export function bytes(n) {

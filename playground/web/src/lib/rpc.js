@@ -3,17 +3,58 @@
 let token = "";
 let count = 0;
 
-// takeToken reads the token of an address or of a fragment, and reports whether there was one.
+const shelf = "parley.token"; // in this tab's storage: a reload finds it, another tab does not
+
+// takeToken reads the token of an address or of a fragment, and reports whether there was one. It stays in this tab.
 export function takeToken(text) {
   const found = /(?:token=|^)([A-Za-z0-9_-]{43})(?:&|$)/.exec(text.trim().replace(/^.*#/, ""));
-  if (found) token = found[1];
+  if (found) {
+    token = found[1];
+    store(() => sessionStorage.setItem(shelf, token));
+  }
   return Boolean(found);
 }
 
-export const hasToken = () => token !== "";
-export const tokenPart = () => (token ? "token=" + token : "");
+// recallToken takes the token that this tab had before it was loaded again.
+export function recallToken() {
+  if (!token) token = store(() => sessionStorage.getItem(shelf)) ?? "";
+}
 
-// A Fault is what the server said, or why it could not be asked. Its message is a sentence for people.
+// store does something with the browser's storage, which may be switched off.
+function store(work) {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
+export const hasToken = () => token !== "";
+
+// page names this tab, so that a question goes to the tab that made the call. A tab that is loaded again keeps its name. A copy of a tab has the same
+// storage, but the lock on the name is taken, so it gets another name.
+export const page = { name: "" };
+
+export async function namePage() {
+  if (page.name) return;
+  const before = store(() => sessionStorage.getItem("parley.page"));
+  page.name = before && (await own(before)) ? before : [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
+  if (page.name !== before) void own(page.name);
+  store(() => sessionStorage.setItem("parley.page", page.name));
+}
+
+// own takes the lock on a name for as long as this tab is there, and reports whether it was free.
+function own(name) {
+  if (!navigator.locks) return Promise.resolve(false);
+  return new Promise((done) => {
+    navigator.locks.request("parley.page." + name, { ifAvailable: true }, (lock) => {
+      done(Boolean(lock));
+      return lock ? new Promise(() => {}) : undefined;
+    }).catch(() => done(false));
+  });
+}
+
+// A Fault is an error from the server, or the reason why it could not be reached. Its message is a sentence for people.
 export class Fault extends Error {
   constructor(message, code, data) {
     super(message);
@@ -33,7 +74,7 @@ export async function call(method, params = {}, { signal, note } = {}) {
     if (message.method !== undefined) note?.(message.method, message.params);
     else return take(message);
   }
-  throw new Fault("The server ended the answer early.", 0);
+  throw new Fault("The response ended early.", 0);
 }
 
 function take(message) {
@@ -55,10 +96,10 @@ export async function post(path, type, body, signal, accept = "*/*") {
     });
   } catch (err) {
     if (signal?.aborted) throw err;
-    throw new Fault("parley does not answer. Is it still running?", -1);
+    throw new Fault("parley does not respond. Is it still running?", -1);
   }
   if (answer.ok) return answer;
-  if (answer.status === 401) throw new Fault("Open the address that the terminal shows.", 401);
+  if (answer.status === 401) throw new Fault("Open the URL that parley printed in the terminal, or paste it here.", 401);
   let text = (await answer.text()).trim();
   let fault;
   try {
@@ -68,7 +109,7 @@ export async function post(path, type, body, signal, accept = "*/*") {
   } catch {
     // It is a sentence already.
   }
-  throw new Fault(text || "The server answered " + answer.status + ".", fault?.code ?? answer.status, fault?.data);
+  throw new Fault(text || "The server responded with HTTP " + answer.status + ".", fault?.code ?? answer.status, fault?.data);
 }
 
 // events reads the data of an event stream, one event at a time.

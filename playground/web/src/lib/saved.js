@@ -34,7 +34,7 @@ export function fill(text, variables) {
   return { text: out, back };
 }
 
-// valueText is the value of a check as it is typed: a text without its quotes, if nobody could take it for something else.
+// valueText is the value of a check as it is typed: a string without its quotes, unless that is ambiguous.
 export function valueText(raw) {
   if (!raw) return "";
   try {
@@ -51,17 +51,27 @@ export function valueText(raw) {
   }
 }
 
-// valueRaw is the JSON text of what was typed: JSON as it stands, all else as a text.
+// valueRaw is the JSON text of what was typed: valid JSON unchanged, all else as a string.
 export function valueRaw(text) {
   const t = text.trim();
   return json.parse(t).root ? t : JSON.stringify(text);
 }
 
-export const comparisons = ["exists", "missing", "equals", "matches", "less", "more"];
+export const comparisons = ["exists", "missing", "equals", "differs", "matches", "contains", "less", "more", "count", "type"];
 export const takesValue = (is) => is !== "exists" && is !== "missing";
 
-// asserts are checks as the server takes them. One without a path is none yet.
-export const asserts = (checks) => checks.filter((c) => c.path.trim()).map((c) => ({ path: c.path.trim(), is: c.is, ...(takesValue(c.is) ? { raw: valueRaw(c.value) } : {}) }));
+// asserts are checks in the server's form. A check without a path is left out.
+// With variables, those in paths and values are replaced.
+export const asserts = (checks, variables = []) => {
+  const put = (text) => fill(text, variables).text;
+  return checks.filter((c) => c.path.trim()).map((c) => ({ path: put(c.path.trim()), is: c.is, ...(takesValue(c.is) ? { raw: valueRaw(put(c.value)) } : {}) }));
+};
+
+// replaced are variables [{name, value}] with the values of an environment {name: value} in place of their own, and its other ones.
+export const replaced = (variables, environment = {}) => [...variables.filter((v) => !(v.name in environment)), ...Object.entries(environment).map(([name, value]) => ({ name, value }))];
+
+// isSecret reports whether the value of a variable should not be read by people who look on.
+export const isSecret = (name) => /token|secret|passw|credential|api[_.-]?key/i.test(name);
 
 // paths are the places in an answer that a check may look at.
 export function paths(text, most = 60) {

@@ -98,12 +98,12 @@ export function misfits(schema, value) {
     }
     const type = typeOf(s);
     const is = Array.isArray(v) ? "array" : v === null ? "null" : typeof v;
-    if (type && type !== is && !(type === "integer" && Number.isInteger(v)) && !(is === "number" && type === "number")) out.push(name + " is no " + type + ".");
+    if (type && type !== is && !(type === "integer" && Number.isInteger(v)) && !(is === "number" && type === "number")) out.push(name + " is not of type " + type + ".");
     else if (is === "string" && [...v].length < (s.minLength ?? 0)) out.push(name + " is shorter than " + s.minLength + " characters.");
     else if (is === "string" && [...v].length > (s.maxLength ?? Infinity)) out.push(name + " is longer than " + s.maxLength + " characters.");
     else if (is === "number" && v < (s.minimum ?? -Infinity)) out.push(name + " is less than " + s.minimum + ".");
     else if (is === "number" && v > (s.maximum ?? Infinity)) out.push(name + " is more than " + s.maximum + ".");
-    else if (choices(s) && !choices(s).some((c) => c.value === v)) out.push(name + " is none of the choices.");
+    else if (choices(s) && !choices(s).some((c) => c.value === v)) out.push(name + " is not one of the choices.");
   }
   return out;
 }

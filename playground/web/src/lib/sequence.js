@@ -122,7 +122,7 @@ export function mermaid(list, names, ends, plain) {
   return out.join("\n");
 }
 
-// host is a target in few letters: of an address its end, which tells it from others.
+// host is a short name of a target. Of an address it has the end, which differs most.
 export function host(name, most = 10) {
   if (!name || name.length <= most) return name ?? "";
   const bare = /^[a-z+]+:\/\//.test(name) ? name.replace(/^[a-z+]+:\/\//, "").replace(/\/.*$/, "") : name.replace(/\s.*$/, "").replace(/^.*\//, "");

@@ -1,4 +1,4 @@
-// Rows in short, as playground/short.go writes them: most are lists, and what all of a portion have alike is said once.
+// Short rows, as playground/short.go writes them: most are lists, and values that a whole portion shares are sent once.
 
 const kinds = ["", "request", "notification", "result", "error", "stderr", "close", "http"];
 const dirs = [undefined, "out", "in"];

@@ -6,7 +6,7 @@ import { HighlightStyle, bracketMatching, syntaxHighlighting } from "@codemirror
 import { Compartment, EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, EditorView, GutterMarker, drawSelection, gutter, gutterLineClass, highlightSpecialChars, keymap, lineNumbers, tooltips } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { plain } from "../lib/json.js";
+import { hidden, plain } from "../lib/json.js";
 import { icons } from "./icons.js";
 
 const look = EditorView.theme({
@@ -59,7 +59,7 @@ class Mark extends GutterMarker {
     svg.setAttribute("viewBox", "0 0 16 16");
     svg.setAttribute("class", "m-" + this.level);
     svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", this.level === "bad" ? "broken rule" : "doubt");
+    svg.setAttribute("aria-label", this.level === "bad" ? "broken rule" : "warning");
     for (const d of icons[this.level === "bad" ? "stop" : "warn"]) {
       const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
       path.setAttribute("d", d);
@@ -146,7 +146,7 @@ export function create(host, { text, label, onChange, onPlace, onSend, complete,
         numbers ? gutter({ class: "cm-marks", markers: (v) => v.state.field(decorated).gutter, initialSpacer: () => new Mark("doubt") }) : [],
         history(),
         drawSelection(),
-        highlightSpecialChars(),
+        highlightSpecialChars({ addSpecialChars: hidden }),
         bracketMatching(),
         isJSON ? json() : [],
         syntaxHighlighting(colours),

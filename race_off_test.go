@@ -1,0 +1,6 @@
+//go:build !race
+
+package parley
+
+// underRace reports whether the race detector is on, which multiplies time and memory.
+const underRace = false
