@@ -63,7 +63,7 @@ race: ## all Go tests under the race detector, in random order; those that do le
 
 faults: ## calls over faulty lines, killed children, drains under load, memory, a soak of SOAK (20s)
 	PARLEY_FAULTS=$(FAULTS) PARLEY_CHILD_KILLS=$(KILLS) PARLEY_DRAINS=$(DRAINS) PARLEY_SOAK=$(SOAK) \
-		go test -count=1 -parallel 9 -timeout 180m -v -run '^(TestFaults|TestChildrenAreKilled|TestDrainUnderLoad|TestSoak|TestNestedCallsFinish|TestWhatAPeerCanMakeUsHold|TestWhatAProtocolMakesUsHold|TestHalfReadMessages)$$' . | grep -vE '=== (RUN|PAUSE|CONT|NAME)'
+		scripts/gotest faults . -count=1 -parallel 9 -timeout 180m -v -run '^(TestFaults|TestChildrenAreKilled|TestDrainUnderLoad|TestSoak|TestNestedCallsFinish|TestWhatAPeerCanMakeUsHold|TestWhatAProtocolMakesUsHold|TestHalfReadMessages)$$' | grep -vE '=== (RUN|PAUSE|CONT|NAME)'
 
 fuzz: ## each fuzz target of the packages that changed, for FUZZTIME (2s); FUZZ=-all for all packages
 	scripts/fuzz $(FUZZ) $(FUZZTIME)
