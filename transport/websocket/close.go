@@ -230,10 +230,13 @@ func (t *Transport) linger(f closeMode) {
 	_, _ = io.Copy(io.Discard, t.conn) // waits only for the end of the connection
 }
 
-// awaitClose reads and drops frames until the peer's close frame. It continues where Read was
-// woken.
+// awaitClose reads and drops frames until the peer's close frame, unless Read has read that. It
+// continues where Read was woken.
 func (t *Transport) awaitClose() bool {
 	in := &t.in
+	if in.closed {
+		return true
+	}
 	in.detach()
 	skip := in.left
 	in.open, in.left = false, 0

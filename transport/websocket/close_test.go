@@ -105,6 +105,33 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
+// TestCloseFrameWhileClosing checks that the peer's close frame ends the closing handshake of a server
+// even if a Read that began before Close has read it.
+func TestCloseFrameWhileClosing(t *testing.T) {
+	server := roles[0]
+	tr, conn := server.start(t, &Options{CloseTimeout: time.Hour})
+	tr.reading.Lock() // as Read does
+	done := make(chan struct{})
+	go func() { tr.Close(); close(done) }()
+	conn.SetReadDeadline(time.Now().Add(soon))
+	if f, err := server.readFrame(conn); err != nil || f.bits != close8 {
+		t.Fatalf("got %s, %v, want a close frame", f, err)
+	}
+	write(t, conn, server.raw(close8, closing(1000, "")))
+	_ = tr.conn.SetReadDeadline(time.Time{}) // the frame arrived before the deadline that wakes Read
+	_, err := tr.readMessage()
+	if _, ok := errors.AsType[*CloseError](err); !ok {
+		t.Fatalf("got %v, want the close frame", err)
+	}
+	_ = tr.stopReading(err) // the cause is that of Close
+	tr.reading.Unlock()
+	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the server does not end the connection: %d, %v", n, err)
+	}
+	conn.Close()
+	<-done
+}
+
 // TestCloseBoth checks that two ends that close at the same moment, with messages on their way, do
 // not wait for each other.
 func TestCloseBoth(t *testing.T) {

@@ -65,6 +65,8 @@ type reader struct {
 	timed bool // the current message or frame has its deadline
 	armed bool // the connection has a read deadline
 
+	closed bool // the peer's close frame was read
+
 	pings bucket
 }
 
@@ -347,6 +349,7 @@ func (t *Transport) stopReading(err error) error {
 		return t.startClose(closeMode{kind: failing, code: bad.code, reason: bad.reason}, final(bad))
 	}
 	if said, ok := errors.AsType[*CloseError](err); ok {
+		t.in.closed = true
 		cause := error(said)
 		switch said.Code {
 		case CloseNormal, CloseGoingAway, CloseNoStatus:
