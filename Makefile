@@ -9,6 +9,9 @@ SHELL       := /bin/bash
 GOTOOLCHAIN ?= local
 export GOTOOLCHAIN
 
+# What is built does not depend on the folder of the checkout, so that a fresh clone finds it in Go's cache.
+export GOFLAGS := -trimpath $(GOFLAGS)
+
 FUZZTIME ?= 2s
 FUZZ     ?=
 BENCH    ?= .
@@ -25,7 +28,7 @@ ONLY     ?=
 # Test binaries that run at once: most of them wait more than they compute.
 AT_ONCE  ?= 4
 
-.PHONY: help setup build man run generate tidy lint race faults fuzz mutate microbench bench bench-full bench-check bench-size interop page tck cross test test-long clean
+.PHONY: help setup build man run generate tidy check lint race faults fuzz mutate microbench bench bench-full bench-check bench-size interop page tck cross test test-long clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -50,6 +53,9 @@ tidy: ## fails if a go.mod says more or less than the code needs
 	cd bench && go mod tidy -diff
 	cd interop && go mod tidy -diff
 
+check: ## quick, for the packages that changed since main and those that import them (ALL=1: all): gofmt, vet, lint, tests without -race
+	@scripts/check
+
 lint: ## gofmt, go vet, the linters of .golangci.yml, and plain English (tools/words)
 	scripts/lint
 
@@ -59,7 +65,7 @@ WHOLE_OF := . ./check ./cmd/parley ./jsonrpc ./mcp ./jsonrpc/schema
 
 race: ## all Go tests under the race detector, in random order; those that do less under it also without
 	scripts/gotest race ./... -race -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout 30m
-	scripts/gotest whole '$(WHOLE_OF)' -shuffle=on -count=$(COUNT) -run '$(WHOLE)' -timeout 30m
+	scripts/gotest race.whole '$(WHOLE_OF)' -shuffle=on -count=$(COUNT) -run '$(WHOLE)' -timeout 30m
 
 faults: ## calls over faulty lines, killed children, drains under load, memory, a soak of SOAK (20s)
 	PARLEY_FAULTS=$(FAULTS) PARLEY_CHILD_KILLS=$(KILLS) PARLEY_DRAINS=$(DRAINS) PARLEY_SOAK=$(SOAK) \
@@ -100,12 +106,8 @@ cross: ## the code compiles for the other systems too
 
 PARTS := setup generate tidy lint race faults fuzz cross interop page
 
-test: ## everything that CI runs, with the seconds of each part at the end; see scripts/gotest for CI=true
-	@rm -rf .cache/log; times=""; for part in $(PARTS); do \
-		begin=$$SECONDS; $(MAKE) --no-print-directory $$part; \
-		times+=$$(printf '\n  %-9s %5d s' $$part $$((SECONDS - begin))); \
-	done; echo "make test:$$times"; \
-	if [ -s .cache/log/by-chance ]; then echo "passed only by chance:"; cat .cache/log/by-chance; fi
+test: ## everything that CI runs; at the end the stages, what failed and how to repeat it
+	@scripts/test $(PARTS)
 
 test-long: setup ## race tests five times, fifty kills, thousands of flipped bytes, faults with a soak of half an hour, each fuzz target for five minutes
 	$(MAKE) race COUNT=5
