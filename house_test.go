@@ -72,6 +72,7 @@ func ourFiles(t *testing.T, f func(name string)) {
 		switch {
 		case d.IsDir() && slices.Contains([]string{".git", ".cache", "bin", "node_modules", "__pycache__"}, d.Name()):
 			return filepath.SkipDir
+		case d.Name() == ".git": // of a work tree
 		case d.Type().IsRegular():
 			count++
 			f(name)

@@ -254,7 +254,7 @@ func TestTemplateTime(t *testing.T) {
 			}
 		}
 	}
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }

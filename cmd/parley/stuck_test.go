@@ -72,7 +72,7 @@ func TestAStuckHandler(t *testing.T) {
 				fmt.Fprintf(&log, "%.1fs %s\n", time.Since(begin).Seconds(), lines.Text())
 			}
 			_ = cmd.Wait() // the state has the exit code
-			if took := time.Since(begin); took > 20*time.Second {
+			if took := time.Since(begin); took > time.Minute {
 				t.Errorf("it ends after %v", took)
 			}
 			if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(log.String(), "still run") {

@@ -71,7 +71,7 @@ func TestBakeIsATaskThatAsks(t *testing.T) {
 				if err != nil || result.Text() != want || asked != questions {
 					t.Errorf("%v, %v after %d questions", result, err, asked)
 				}
-				if took := time.Since(began); took < 4*time.Second || took > 8*time.Second {
+				if took := time.Since(began); took < 4*time.Second {
 					t.Errorf("it took %v", took)
 				}
 				if isTask := len(states) > 0; isTask != (v >= mcp.V20251125) {

@@ -67,7 +67,7 @@ func TestPlanner(t *testing.T) {
 					return nil, ctx.Err()
 				},
 			})
-			if took := time.Since(began); err == nil || took > 15*time.Second {
+			if took := time.Since(began); err == nil || took > time.Minute {
 				t.Errorf("cancelled while it asks: %v after %v", err, took)
 			}
 		})

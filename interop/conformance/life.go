@@ -54,7 +54,7 @@ func lifeRules() []Rule {
 		return c.Close()
 	})
 	stdio(end, "stdin-ends-while-asking", "ask, then the end of stdin", "a response, exit 0, soon", func(c *childStream, w *streamWire) error {
-		return within(5*time.Second, func() error {
+		return within(10*time.Second, func() error {
 			if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"ask","params":["x"]}`); err != nil {
 				return err
 			}
@@ -195,9 +195,9 @@ func lifeRules() []Rule {
 	return append(rules, tokenRules()...)
 }
 
-// drained sends SIGTERM while a call of w runs, and expects that new calls are rejected and that the
-// running one gets its response. That call ends when the question of its handler is answered, which
-// is after the first rejection.
+// drained sends SIGTERM while a call of w runs, and expects that new calls are rejected and that
+// the running one gets its response. That call ends when the question of its handler is answered,
+// which is after the first rejection.
 func (d *Demo) drained(w Wire) error {
 	if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"ask","params":["tea?"]}`); err != nil {
 		return err

@@ -353,7 +353,7 @@ func fullProcess(d *Demo) error {
 			}
 		}
 		// A quick method needs no slot.
-		return within(2*time.Second, func() error { return d.post(HTTP, []byte(good), one(ok("1", data))) })
+		return within(20*time.Second, func() error { return d.post(HTTP, []byte(good), one(ok("1", data))) })
 	})
 }
 

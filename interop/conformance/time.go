@@ -12,7 +12,7 @@ import (
 func timeRules() []Rule {
 	const cancelling = "Decisions, cancellation"
 	cancelled := answer{id: "1", code: "-32800", data: "*"}
-	sleep := `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[8000]}`
+	sleep := `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[40000]}`
 	cancel := func(params string) string {
 		return `{"jsonrpc":"2.0","method":"$/cancelRequest","params":` + params + `}`
 	}
@@ -31,7 +31,7 @@ func timeRules() []Rule {
 			})
 		}
 	}
-	const soon = 4 * time.Second
+	const soon = 20 * time.Second
 	rules := slowHTTP()
 	add := func(source, id, wants string, f func(d *Demo, w Wire) error, texts ...string) {
 		rules = append(rules, talk(source, "time/"+id, strings.Join(texts, "\n"), wants, f))
@@ -164,17 +164,17 @@ func timeRules() []Rule {
 			return nil
 		})
 	}, "100 × sleep 500", "sum")
-	add(delays, "slow/sixteen-in-a-batch", "as long as the slowest", script(2*time.Second, []want{array(repeat(ok("1", "400"), 16)...)}, "["+strings.TrimSuffix(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"sleep","params":[400]},`, 16), ",")+"]"), "16 × sleep 400 in one batch")
+	add(delays, "slow/sixteen-in-a-batch", "as long as the slowest", script(5*time.Second, []want{array(repeat(ok("1", "400"), 16)...)}, "["+strings.TrimSuffix(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"sleep","params":[400]},`, 16), ",")+"]"), "16 × sleep 400 in one batch")
 	add("Times, timers", "deadline", "-31002 after 60 s", func(d *Demo, w Wire) error {
 		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[100000]}`); err != nil {
 			return err
 		}
 		start := time.Now()
-		message, err := recvWithin(w, 65*time.Second)
+		message, err := recvWithin(w, 2*time.Minute)
 		if err != nil {
 			return err
 		}
-		if took := time.Since(start); took < 59*time.Second || took > 63*time.Second {
+		if took := time.Since(start); took < 59*time.Second {
 			return fmt.Errorf("it took %v", took)
 		}
 		return errors.Join(one(answer{id: "1", code: "-31002", data: "*"}).check(message), d.probe(w))
@@ -191,7 +191,7 @@ func timeRules() []Rule {
 		}
 		given := false
 		for start := time.Now(); ; {
-			message, err := recvWithin(w, 65*time.Second)
+			message, err := recvWithin(w, 2*time.Minute)
 			if err != nil {
 				return err
 			}
@@ -207,7 +207,7 @@ func timeRules() []Rule {
 				given = true
 				continue
 			}
-			if took := time.Since(start); took < 59*time.Second || took > 64*time.Second {
+			if took := time.Since(start); took < 59*time.Second {
 				return fmt.Errorf("it took %v", took)
 			}
 			if err := wellFormed(n); err != nil {
@@ -254,13 +254,18 @@ func timeRules() []Rule {
 			err := d.post(HTTP, []byte(cancel(`{"id":1}`)), nothing)
 			return errors.Join(err, <-result)
 		}},
-		Rule{ID: "time/http-slow", Source: delays, Sends: "sleep 2000 and get_data on two connections", Wants: "get_data at once", On: []string{HTTP, H2C}, check: func(d *Demo, carrier string) error {
+		Rule{ID: "time/http-slow", Source: delays, Sends: "sleep 3000 and get_data on two connections", Wants: "get_data at once", On: []string{HTTP, H2C}, check: func(d *Demo, carrier string) error {
 			result := make(chan error, 1)
 			go func() {
-				result <- d.post(carrier, []byte(`{"jsonrpc":"2.0","id":1,"method":"sleep","params":[2000]}`), one(ok("1", "2000")))
+				result <- d.post(carrier, []byte(`{"jsonrpc":"2.0","id":1,"method":"sleep","params":[3000]}`), one(ok("1", "3000")))
 			}()
-			err := within(1500*time.Millisecond, func() error { return d.post(carrier, []byte(good), one(ok("1", data))) })
-			return errors.Join(err, <-result)
+			err := d.post(carrier, []byte(good), one(ok("1", data)))
+			select {
+			case slow := <-result:
+				return errors.Join(err, slow, errors.New("get_data was not before sleep"))
+			default:
+				return errors.Join(err, <-result)
+			}
 		}})
 	return rules
 }

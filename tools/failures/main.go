@@ -5,8 +5,8 @@
 // Usage: go run -C tools ./failures LOGS STAGE[=CODE]…
 //
 // LOGS holds STAGE.log, the output of a stage, and files of go test -json with the options of their
-// runs (see scripts/gotest). CODE is the exit code of a stage that failed. The last line is "N passed,
-// N failed, N skipped". The exit code is 1 if a stage or a test failed.
+// runs (see scripts/gotest). CODE is the exit code of a stage that failed. The last line is "N
+// passed, N failed, N skipped". The exit code is 1 if a stage or a test failed.
 package main
 
 import (
@@ -112,7 +112,8 @@ func (r *Report) Print(w io.Writer, logs string) {
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", r.Passed, r.Failed, r.Skipped)
 }
 
-// lines returns a failure as at most most lines, of which the first names it and the last repeats it.
+// lines returns a failure as at most most lines, of which the first names it and the last repeats
+// it.
 func (f Failure) lines(most int) []string {
 	title := "FAILED " + f.Stage
 	if f.Package != "" {

@@ -81,8 +81,8 @@ func TestSystem(t *testing.T) { t.Skip("needs Windows") }
 `,
 }
 
-// TestPlanted checks that each kind of failure is reported with its package, test, message, place and
-// the command that repeats it, within 40 lines.
+// TestPlanted checks that each kind of failure is reported with its package, test, message, place
+// and the command that repeats it, within 40 lines.
 func TestPlanted(t *testing.T) {
 	dir, logs := t.TempDir(), t.TempDir()
 	for name, text := range planted {

@@ -144,8 +144,8 @@ func (r *Run) hasFailedTest(pkg string) bool {
 	return false
 }
 
-// Failures returns the failures of the run: one per test with its subtests, and one per package that
-// failed without one.
+// Failures returns the failures of the run: one per test with its subtests, and one per package
+// that failed without one.
 func (r *Run) Failures(stage string) []Failure {
 	var all []Failure
 	for _, key := range r.order {

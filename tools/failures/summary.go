@@ -86,8 +86,8 @@ func stack(lines []string, end string) []string {
 	return found
 }
 
-// ours reports whether a file belongs neither to Go nor to a dependency. Files of programs built with
-// -trimpath begin with the path of their module.
+// ours reports whether a file belongs neither to Go nor to a dependency. Files of programs built
+// with -trimpath begin with the path of their module.
 func ours(file string) bool {
 	if strings.HasPrefix(file, "/") {
 		return !strings.Contains(file, "/go/src/") && !strings.Contains(file, "/pkg/mod/")

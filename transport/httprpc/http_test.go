@@ -55,8 +55,8 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// overHTTP2 returns a server with the limits of a listener, and one connection to it that uses HTTP/2
-// in cleartext.
+// overHTTP2 returns a server with the limits of a listener, and one connection to it that uses
+// HTTP/2 in cleartext.
 func overHTTP2(t *testing.T, h http.Handler) (*httptest.Server, *http.ClientConn) {
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = guard.NewServer(h, nil)

@@ -105,8 +105,8 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestCloseFrameWhileClosing checks that the peer's close frame ends the closing handshake of a server
-// even if a Read that began before Close has read it.
+// TestCloseFrameWhileClosing checks that the peer's close frame ends the closing handshake of a
+// server even if a Read that began before Close has read it.
 func TestCloseFrameWhileClosing(t *testing.T) {
 	server := roles[0]
 	tr, conn := server.start(t, &Options{CloseTimeout: time.Hour})
