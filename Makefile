@@ -10,7 +10,7 @@ GOTOOLCHAIN ?= local
 export GOTOOLCHAIN
 
 # What is built does not depend on the folder of the checkout, so that a fresh clone finds it in Go's cache.
-export GOFLAGS := -trimpath $(GOFLAGS)
+export GOFLAGS := -trimpath $(shell go env GOFLAGS)
 
 FUZZTIME ?= 2s
 FUZZ     ?=

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestCompletion(t *testing.T) {
 			t.Parallel()
 			s := start(t, one.argv, append(one.load, one.set+short)...)
 			for _, tt := range []struct{ name, line, want string }{
-				{"a command", "parley versi\t", "parley (devel) go"},
+				{"a command", "parley versi\t", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
 				{"a method", "parley call " + short + " subt\t42 23", "19\nmark"},
 				{"a method over TCP", "parley call " + demo[1] + " subt\t42 23", "19\nmark"},
 				{"names of parameters", "parley call " + web + " subtract minu\t42 subtr\t23", "19\nmark"},
