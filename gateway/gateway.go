@@ -332,11 +332,12 @@ func status(e *jsonrpc.Error) int {
 	return 0
 }
 
-// closeTime bounds the wait for upstreams that are closed.
-const closeTime = 5 * time.Second
+// closeTime bounds the wait for upstreams that are closed. A program gets 12 s of it, as
+// stdio.Patience describes.
+const closeTime = 15 * time.Second
 
 // Close ends all connections and programs. Calls in flight fail: stop the Listener first. It waits
-// until ctx ends, and for at most 5 s.
+// until ctx ends, and for at most 15 s; then the error counts the upstreams that have not ended.
 func (g *Gateway) Close(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -359,12 +360,13 @@ func (g *Gateway) Close(ctx context.Context) error {
 		go func() { ends <- rescue.Call(g.report, u.close) }()
 	}
 	var errs []error
-	for range len(s.upstreams) + 1 {
+	for left := len(s.upstreams) + 1; left > 0; left-- {
 		select {
 		case err := <-ends:
 			errs = append(errs, err)
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			errs = append(errs, fmt.Errorf("gateway: %d upstreams have not ended: %w", left, context.Cause(ctx)))
+			return errors.Join(errs...)
 		}
 	}
 	return errors.Join(errs...)

@@ -60,12 +60,12 @@ func handle(ctx context.Context, g *Gateway, name, method, params string) string
 	return fmt.Sprintf("%s", result)
 }
 
-// await waits until f returns true, and fails the test after 30 s.
+// await waits until f returns true, and fails the test after a minute.
 func await(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("not within 30 s: ", what)
+			t.Fatal("not within a minute: ", what)
 		}
 	}
 }

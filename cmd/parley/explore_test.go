@@ -16,7 +16,7 @@ func TestTheGuideExplore(t *testing.T) {
 		t.Fatal(err)
 	}
 	addresses := map[string]string{}
-	if err := startDemo(nil, func(name, value string) { addresses[name] = value }, t.Cleanup); err != nil {
+	if err := startDemo(nil, func(name, value string) { addresses[name] = value }, t.Cleanup, t.Error); err != nil {
 		t.Fatal(err)
 	}
 	host, _, _ := strings.Cut(strings.TrimPrefix(addresses["HTTP"], "http://"), "/")

@@ -38,7 +38,7 @@ func firstMinute(t *testing.T) (commands, outputs []string) {
 func TestFirstMinute(t *testing.T) {
 	commands, outputs := firstMinute(t)
 	addresses := map[string]string{}
-	if err := startDemo(nil, func(name, value string) { addresses[name] = value }, t.Cleanup); err != nil {
+	if err := startDemo(nil, func(name, value string) { addresses[name] = value }, t.Cleanup, t.Error); err != nil {
 		t.Fatal(err)
 	}
 	host, _, _ := strings.Cut(strings.TrimPrefix(addresses["HTTP"], "http://"), "/")

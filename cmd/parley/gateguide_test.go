@@ -75,7 +75,7 @@ func gateStart(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() {
 		cancel(errInterrupted)
 		if code, rest := <-done, <-said; code != 0 {
-			panic(fmt.Sprintf("the gateway ends with exit code %d and logs:\n%s", code, rest))
+			ts.Value(failing{}).(func(...any))(fmt.Sprintf("the gateway ends with exit code %d and logs:\n%s", code, rest))
 		}
 	})
 	late := time.AfterFunc(startTime, func() { cancel(errInterrupted) })

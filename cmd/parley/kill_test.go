@@ -115,7 +115,7 @@ func (h *hold) ready() bool {
 // awaitEmpty waits until no process has the pipe open.
 func (h *hold) awaitEmpty(what string) {
 	h.Helper()
-	_ = h.file.SetReadDeadline(time.Now().Add(30 * time.Second))
+	_ = h.file.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := h.lines.ReadString('\n'); err == nil || os.IsTimeout(err) {
 		h.Errorf("%s: what parley has started is still there: %v", what, err)
 	}
@@ -155,7 +155,7 @@ func TestKilledRecording(t *testing.T) {
 			t.Fatalf("the child does not start:\n%s", stderr)
 		}
 		// The host writes until something is in the file, goes on, and parley is killed meanwhile.
-		late := time.Now().Add(30 * time.Second)
+		late := time.Now().Add(time.Minute)
 		for n, recorded := 0, false; !recorded; n++ {
 			if time.Now().After(late) {
 				t.Fatalf("nothing is recorded for 30 s:\n%s", stderr)

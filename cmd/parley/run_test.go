@@ -36,7 +36,7 @@ func TestRunScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
-			if err := startDemo(nil, env.Setenv, env.Defer); err != nil {
+			if err := startDemo(nil, env.Setenv, env.Defer, env.T().Fatal); err != nil {
 				return err
 			}
 			env.Setenv("HOST", strings.TrimSuffix(env.Getenv("HTTP"), "/rpc"))
@@ -79,7 +79,7 @@ func toDemo(text []byte, methods string) []byte {
 func demoFor(t *testing.T) map[string]string {
 	t.Helper()
 	env := map[string]string{}
-	if err := startDemo(nil, func(name, value string) { env[name] = value }, t.Cleanup); err != nil {
+	if err := startDemo(nil, func(name, value string) { env[name] = value }, t.Cleanup, t.Error); err != nil {
 		t.Fatal(err)
 	}
 	return env

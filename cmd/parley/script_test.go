@@ -66,11 +66,15 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("SUITES", suites)
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
-			return startDemo(nil, env.Setenv, env.Defer)
+			env.Values[failing{}] = env.T().Fatal
+			return startDemo(nil, env.Setenv, env.Defer, env.T().Fatal)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "demo": demoWith, "certify": certify, "examples": examples, "guide": guide, "saved": saved, "enddemo": endDemo, "gatestart": gateStart},
 	})
 }
+
+// failing is the key of the function that fails the test of a script, for what runs at its end.
+type failing struct{}
 
 // exits runs a command and requires its exit code: exits 2 parley call
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -102,7 +106,7 @@ func demoWith(ts *testscript.TestScript, neg bool, args []string) {
 		ended.of[ts] = append(ended.of[ts], end)
 		ended.Unlock()
 		ts.Defer(end)
-	}))
+	}, ts.Value(failing{}).(func(...any))))
 }
 
 // ended stores the functions that stop the demos of a script.
@@ -220,7 +224,7 @@ const startTime = 20 * time.Second
 
 // startDemo runs a demo in this process until the script ends, and stores its addresses in the
 // environment.
-func startDemo(flags []string, setenv func(string, string), atEnd func(func())) error {
+func startDemo(flags []string, setenv func(string, string), atEnd func(func()), fail func(...any)) error {
 	// Socket paths have a maximum length that test folders can exceed.
 	dir, err := os.MkdirTemp("", "parley")
 	if err != nil {
@@ -247,7 +251,7 @@ func startDemo(flags []string, setenv func(string, string), atEnd func(func())) 
 		cancel(errInterrupted)
 		code := <-done
 		if rest := <-said; code != 0 {
-			panic(fmt.Sprintf("the demo ends with exit code %d and says:\n%s", code, rest))
+			fail(fmt.Sprintf("the demo ends with exit code %d and says:\n%s", code, rest))
 		}
 	})
 	late := time.AfterFunc(startTime, func() { cancel(errInterrupted) })

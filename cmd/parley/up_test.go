@@ -82,7 +82,7 @@ func (u *upProcess) Write(p []byte) (int, error) {
 // wait waits until the output of the process matches what, and returns all of the output.
 func (u *upProcess) wait(what *regexp.Regexp) string {
 	u.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		u.mu.Lock()
 		text, more := u.stderr.String(), u.more
