@@ -24,11 +24,13 @@ N        ?= 20
 SEED     ?= 0
 FACTOR   ?= 4
 ONLY     ?=
+PKGS     ?= ./...
+RUN      ?=
 
 # Test binaries that run at once: most of them wait more than they compute.
 AT_ONCE  ?= 4
 
-.PHONY: help setup build man run generate tidy check lint race faults fuzz mutate microbench bench bench-full bench-check bench-size interop page tck cross test test-long clean
+.PHONY: help setup build man run generate tidy check lint race faults fuzz mutate microbench bench bench-full bench-check bench-size interop page tck cross test steady planted test-long clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -60,12 +62,12 @@ lint: ## gofmt, go vet, the linters of .golangci.yml, and plain English (tools/w
 	scripts/lint
 
 # Tests that compute for long do less under the race detector (underRace), and all of it without.
-WHOLE := ^(TestCostIsBounded|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses)$$
-WHOLE_OF := . ./check ./cmd/parley ./jsonrpc ./mcp ./jsonrpc/schema
+WHOLE := ^(TestCostIsBounded|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses|TestLong(Texts|Kinds|Encodings|Wider))$$
+WHOLE_OF := . ./check ./cmd/parley ./jsonrpc ./mcp ./jsonrpc/schema ./internal/x/secret
 
-race: ## all Go tests under the race detector, in random order; those that do less under it also without
-	scripts/gotest race ./... -race -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout 30m
-	scripts/gotest race.whole '$(WHOLE_OF)' -shuffle=on -count=$(COUNT) -run '$(WHOLE)' -timeout 30m
+race: ## all Go tests (or PKGS) under the race detector, in random order; those that do less under it also without
+	scripts/gotest race $(PKGS) -race -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout 30m
+	[ '$(PKGS)' != ./... ] || scripts/gotest race.whole '$(WHOLE_OF)' -shuffle=on -count=$(COUNT) -run '$(WHOLE)' -timeout 30m
 
 faults: ## calls over faulty lines, killed children, drains under load, memory, a soak of SOAK (20s)
 	PARLEY_FAULTS=$(FAULTS) PARLEY_CHILD_KILLS=$(KILLS) PARLEY_DRAINS=$(DRAINS) PARLEY_SOAK=$(SOAK) \
@@ -95,8 +97,8 @@ bench-size: ## how large a TCP client is, and on small systems
 interop: ## our ends against other people's programs
 	cd interop && ../scripts/gotest interop "$$(go list ./... | grep -v '/interop/page$$' | tr '\n' ' ')" -race -count=1 -timeout 40m -p $(AT_ONCE)
 
-page: ## the page: built again without a difference, its own tests, Chromium on it
-	scripts/page
+page: ## the page: built again without a difference, its own tests, Chromium on it (RUN='-run REGEXP': only these)
+	scripts/page $(RUN)
 
 tck: ## the A2A conformance kit; TCK is a checkout of github.com/a2aproject/a2a-tck
 	interop/a2a/tck.sh '$(TCK)'
@@ -109,7 +111,13 @@ PARTS := setup generate tidy lint race faults fuzz cross interop page
 test: ## everything that CI runs; at the end the stages, what failed and how to repeat it
 	@scripts/test $(PARTS)
 
-test-long: setup ## race tests five times, fifty kills, thousands of flipped bytes, faults with a soak of half an hour, each fuzz target for five minutes
+steady: setup ## the tests again and again on a busy machine; none may fail by chance
+	scripts/steady
+
+planted: setup ## a failure of each kind: the end of make test must name it
+	scripts/planted
+
+test-long: setup ## race tests five times, fifty kills, thousands of flipped bytes, steady, faults with a soak of half an hour, each fuzz target for five minutes
 	$(MAKE) race COUNT=5
 	PARLEY_KILLS=50 PARLEY_FLIPS=2000 go test -count=1 -timeout 60m -run 'Kill|Flipped' ./store/sqlite ./orchestrator
 	PARLEY_KILLS=200 go test -count=1 -timeout 60m -run 'TestKilled|TestDeath' ./cmd/parley ./internal/x/proc
@@ -118,6 +126,7 @@ test-long: setup ## race tests five times, fifty kills, thousands of flipped byt
 	$(MAKE) faults FAULTS=100000 KILLS=200 DRAINS=50 SOAK=30m
 	$(MAKE) fuzz FUZZ=-all FUZZTIME=5m
 	$(MAKE) mutate N=100
+	$(MAKE) planted steady
 
 clean: ## remove what was built here
 	rm -rf bin .cache

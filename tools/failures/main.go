@@ -121,7 +121,7 @@ func (f Failure) lines(most int) []string {
 	}
 	lines := []string{title}
 	for _, line := range f.Message[:min(len(f.Message), max(most-2, 1))] {
-		if len(line) > 300 {
+		if len(line) > 300 && !strings.HasPrefix(line, "input ") { // inputs are needed as a whole
 			line = strings.ToValidUTF8(line[:300], "") + "…"
 		}
 		lines = append(lines, "  "+line)

@@ -11,7 +11,7 @@ var (
 	// frame matches a line of a stack.
 	frame = regexp.MustCompile(`^\s+\S+\.go:\d+( \+0x[0-9a-f]+)?$`)
 	// telling matches other lines that name a failure.
-	telling = regexp.MustCompile(`^(panic: |fatal error: |vet: |goleak: |E: |go: |npm error |make: \*\*\* |page: |setup: |unchanged: |gotest: |not ok |✖ )|` +
+	telling = regexp.MustCompile(`^(panic: |fatal error: |vet: |goleak: |E: |go: |npm error |make: \*\*\* |page: |setup: |unchanged: |gotest: |input |not ok |✖ )|` +
 		`no required module|found unexpected goroutines|exit status |command not found|^\s*[\w/.-]+: \d+: `)
 	// noise matches what is not worth a line.
 	noise = regexp.MustCompile(`^(=== |\s*--- (PASS|SKIP)|ok  |\?   |PASS$|-test\.shuffle|exit status 1$|go: downloading |setup: (npm ci|build|apt-get)|make(\[\d+\])?: (\*\*\* \[|Entering|Leaving))`)

@@ -238,6 +238,7 @@ func TestLongKinds(t *testing.T) {
 		strings.Repeat("Cookie: a=1, ", 1<<18), strings.Repeat("Authorization: x a=1, ", 1<<17), strings.Repeat("Set-Cookie: Expires=,", 1<<17), strings.Repeat("dsn:@", 1<<19), strings.Repeat("a://b:c/", 1<<18),
 		strings.Repeat(`\`, 4<<20) + "n" + strings.Repeat("a", 20),
 	} {
+		text = shorter(text)
 		s.Text(text)
 		s.JSON([]byte(text))
 	}
