@@ -147,7 +147,7 @@ func eventually[T any](t testing.TB, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing came")
 		panic("unreachable")
 	}
@@ -189,7 +189,7 @@ func must(t testing.TB) func(*acp.Run, error) *acp.Run {
 // settle waits until a run has ended or awaits input.
 func (s *stage) settle(id string) acp.Run {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	run, err := s.Wait(ctx, id)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *stage) wire(t *testing.T) *wire {
 
 func (w *wire) send(line string) {
 	w.t.Helper()
-	w.conn.SetDeadline(time.Now().Add(10 * time.Second))
+	w.conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(w.conn, line+"\n"); err != nil {
 		w.t.Fatalf("send %s: %v", line, err)
 	}
@@ -51,7 +51,7 @@ func (w *wire) send(line string) {
 
 func (w *wire) next() string {
 	w.t.Helper()
-	w.conn.SetDeadline(time.Now().Add(10 * time.Second))
+	w.conn.SetDeadline(time.Now().Add(time.Minute))
 	if !w.in.Scan() {
 		w.t.Fatalf("nothing came: %v", w.in.Err())
 	}

@@ -90,7 +90,7 @@ func dialWire(t *testing.T, o *editor.AgentOptions) *wire {
 
 func (w *wire) send(line string) {
 	w.t.Helper()
-	w.conn.SetDeadline(time.Now().Add(5 * time.Second))
+	w.conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(w.conn, line+"\n"); err != nil {
 		w.t.Fatalf("send %s: %v", line, err)
 	}
@@ -98,7 +98,7 @@ func (w *wire) send(line string) {
 
 func (w *wire) want(line string) {
 	w.t.Helper()
-	w.conn.SetDeadline(time.Now().Add(5 * time.Second))
+	w.conn.SetDeadline(time.Now().Add(time.Minute))
 	if !w.in.Scan() {
 		w.t.Fatalf("no line, want %s: %v", line, w.in.Err())
 	}

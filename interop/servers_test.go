@@ -400,7 +400,7 @@ func ethereumSubscription(t *testing.T, at string) {
 			if got != (event{id, want}) {
 				t.Errorf("got %v, want %v", got, event{id, want})
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("no event %d", want)
 		}
 	}

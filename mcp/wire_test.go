@@ -73,7 +73,7 @@ func dialWire(t *testing.T, s *mcp.Server) *wire {
 
 func (w *wire) send(line string) {
 	w.t.Helper()
-	w.conn.SetDeadline(time.Now().Add(3 * time.Second))
+	w.conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(w.conn, line+"\n"); err != nil {
 		w.t.Fatalf("send %s: %v", line, err)
 	}
@@ -81,7 +81,7 @@ func (w *wire) send(line string) {
 
 func (w *wire) want(line string) {
 	w.t.Helper()
-	w.conn.SetDeadline(time.Now().Add(3 * time.Second))
+	w.conn.SetDeadline(time.Now().Add(time.Minute))
 	if !w.in.Scan() {
 		w.t.Fatalf("no line, want %s: %v", line, w.in.Err())
 	}

@@ -102,7 +102,7 @@ func (l *memoryLog) count(line string) int {
 // not happen in time.
 func (l *memoryLog) wait(t *testing.T, line string, times int) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		l.mu.Lock()
 		there := l.lines[line] >= times

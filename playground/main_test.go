@@ -202,7 +202,7 @@ func (b *browser) follow(until func(method string, params jsonrpc.Raw) bool) {
 // ended.
 func (b *browser) followLog(log string, until func(method string, params jsonrpc.Raw) bool) bool {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.server.URL+"/rpc", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"follow","params":{"log":"`+log+`"}}`))
 	if err != nil {

@@ -162,7 +162,7 @@ func (b *browser) signIn(target string, person func(address string)) (steps []lo
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.server.URL+"/rpc", bytes.NewReader(body))
 	if err != nil {

@@ -146,7 +146,7 @@ func (b *browser) answerTo(ref string) (text string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	log := b.page.Recorder()
 	for {

@@ -223,7 +223,7 @@ func TestRelayOfHTTP(t *testing.T) {
 		"http GET / 200 done",
 	}
 	// The client has the last response before it is recorded.
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var got []string
 	for err := error(nil); err == nil; {

@@ -57,7 +57,7 @@ func (h *hook) wait(t *testing.T, n int) {
 	for range n {
 		select {
 		case <-h.came:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%d notifications came, want %d", len(h.bodies), n)
 		}
 	}
@@ -253,7 +253,7 @@ func goServer(t *testing.T, flags ...string) string {
 	case <-listening:
 	case <-read:
 		t.Fatal("the server ended")
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the server did not start")
 	}
 	return "http://127.0.0.1:" + port
@@ -323,7 +323,7 @@ func TestGoClient(t *testing.T) {
 			// A fixed transport does not fetch the card.
 			base := site + map[string]string{"jsonrpc": "/rpc", "rest": "/rest"}[transport]
 			run := func(args ...string) (string, error) {
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				out, err := harness.Command(ctx, t, append([]string{cli, "--transport", transport}, args...)).CombinedOutput()
 				return string(out), err
@@ -377,7 +377,7 @@ func TestGoClient(t *testing.T) {
 			if running.Status.State.Rests() {
 				t.Errorf("send --immediate: %+v", running)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			watch := harness.Command(ctx, t, []string{cli, "--transport", transport, "subscribe", base, running.ID})
 			harness.KeepStderr(t, watch)

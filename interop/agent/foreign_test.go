@@ -43,7 +43,7 @@ type heard struct {
 // ask sends a request to an agent, and answers its questions.
 func ask(t *testing.T, c *agent.Client, req *agent.Request, answers map[string]*agent.Answer) (heard, *agent.Result) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var h heard
 	r, err := c.Run(ctx, req, agent.Funcs{
@@ -71,7 +71,7 @@ func ask(t *testing.T, c *agent.Client, req *agent.Request, answers map[string]*
 // cancel starts a request that does not end, and cancels it after its first output, or at once.
 func cancel(t *testing.T, c *agent.Client, req *agent.Request, begun func(e agent.Event) bool) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	job := c.Start(ctx, req)
 	defer job.Close()

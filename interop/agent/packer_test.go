@@ -44,7 +44,7 @@ func script(t *testing.T, name, suite string, args ...string) packed {
 		t.Fatalf("node is missing (%v); install Node 20.19 or newer", err)
 	}
 	harness.Need(t, "Node's packages", "../"+suite+"/node/node_modules/.installed-from")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := harness.Command(ctx, t, append([]string{program, "--input-type=module", "--eval", string(text), "--"}, args...))
 	cmd.Dir = "../" + suite + "/node"
@@ -98,7 +98,7 @@ func TestOneFunctionInFourProtocols(t *testing.T) {
 // fromGo calls the function with the official Go client of MCP.
 func fromGo(t *testing.T, address string) packed {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var got packed
 	steps := make(chan string, 10)

@@ -21,7 +21,7 @@ import (
 
 // patience is the timeout for a response that should arrive at once. On two busy cores, with 32
 // rules at a time, 20 MiB through a pipe take more than ten seconds now and then.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // A Demo is a running `parley demo` on all addresses, with the open connections to it.
 type Demo struct {
@@ -101,7 +101,7 @@ func Start(ctx context.Context, program, dir string, more ...string) (*Demo, err
 			*to = strings.TrimSuffix(rest, "/rpc")
 		case <-d.ended:
 			return nil, fmt.Errorf("parley demo ended: %s", d.log.String())
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			return nil, fmt.Errorf("parley demo does not say where it listens: %s", d.log.String())
 		}
 	}
@@ -134,7 +134,7 @@ func (d *Demo) Stop() error {
 	}
 	select {
 	case <-d.ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		_ = d.process.Process.Kill()
 		return errors.New("parley demo did not end within 30 s of SIGTERM")
 	}

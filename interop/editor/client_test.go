@@ -94,7 +94,7 @@ func (s shell) Release(context.Context, *editor.TerminalParams) error {
 func walk(t *testing.T, dial func(o *editor.ClientOptions) *editor.Client, elicits bool, name string) {
 	v := &traveller{grant: "yes", asked: make(chan struct{})}
 	c := dial(v.options(elicits))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	session, err := c.NewSession(ctx, &editor.NewSessionParams{CWD: "/tour"})
 	if err != nil {

@@ -251,7 +251,7 @@ func TestGoClientOfOurAgent(t *testing.T) {
 	c := &goClient{grant: "yes", asked: make(chan struct{}), said: make(chan string, 1), lists: make(chan struct{}, 1)}
 	conn := acp.NewClientSideConnection(c, here, here)
 	conn.SetLogger(quiet)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
 	info, err := conn.Initialize(ctx, acp.InitializeRequest{ProtocolVersion: acp.ProtocolVersionNumber, ClientCapabilities: acp.ClientCapabilities{

@@ -293,7 +293,7 @@ func DemoWith(t *testing.T, flags []string, targets ...string) []string {
 		}
 	})
 	var out []string
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for range targets {
 		select {
 		case address, ok := <-addresses:
@@ -347,7 +347,7 @@ func Server(t *testing.T, argv []string) map[string]string {
 			t.Fatalf("%s did not say where it listens: %v", argv, a.err)
 		}
 		return a.addresses
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s did not say where it listens", argv)
 		return nil
 	}

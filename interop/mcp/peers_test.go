@@ -22,7 +22,7 @@ import (
 var us = mcp.Implementation{Name: "parley", Version: "1.0.0"}
 
 // patience is the timeout of one conversation with another program.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func within(t *testing.T) context.Context {
 	t.Helper()

@@ -59,7 +59,7 @@ func (u *up) tap(t *testing.T, name, server string) (at string, end func()) {
 	case at = <-places:
 	case <-read:
 		t.Fatal("parley tap ended")
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("parley tap does not say where clients come")
 	}
 	return at, end

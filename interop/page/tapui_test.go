@@ -76,7 +76,7 @@ func startTap(t *testing.T, stdin io.Reader, args ...string) (u *up, at string, 
 			t.Errorf("parley tap ended with %v", err)
 		}
 	}
-	late := time.After(30 * time.Second)
+	late := time.After(time.Minute)
 	select {
 	case m := <-pages:
 		u.address, u.base, u.token = m[0], m[1], m[2]

@@ -96,7 +96,7 @@ func start(t *testing.T, args ...string) *up {
 		u.address, u.base, u.token = m[0], m[1], m[2]
 	case <-read:
 		t.Fatal("parley up ended")
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("parley up does not say what to open")
 	}
 	return u

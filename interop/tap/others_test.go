@@ -60,7 +60,7 @@ func portOf(t *testing.T, argv, env []string, said *regexp.Regexp) string {
 	select {
 	case port := <-found:
 		return port
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%v does not say where it listens", argv)
 		return ""
 	}

@@ -238,7 +238,7 @@ func passed(before, behind *middle) {
 		before.mu.Unlock()
 		return open == 0 && before.all(true) == behind.all(true)
 	}
-	for start := time.Now(); !done() && time.Since(start) < 20*time.Second; {
+	for start := time.Now(); !done() && time.Since(start) < time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -310,7 +310,7 @@ func started(t *testing.T, argv []string, word string) (at string, stop func()) 
 	select {
 	case at = <-found:
 		return at, stop
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%v does not say where it listens", argv)
 		return "", nil
 	}

@@ -75,7 +75,7 @@ func (w *site) addTools(t testing.TB) {
 		select {
 		case <-ctx.Done():
 			w.ended <- context.Cause(ctx)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			w.ended <- nil
 		}
 		return nil, context.Cause(ctx)
@@ -289,7 +289,7 @@ func (w *site) dial(t testing.TB, request string) *stream {
 // until reads up to the end of a line that contains text, and returns that line.
 func (s *stream) until(t testing.TB, text string) string {
 	t.Helper()
-	_ = s.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = s.SetReadDeadline(time.Now().Add(time.Minute))
 	var before bytes.Buffer
 	for {
 		line, err := s.lines.ReadString('\n')
@@ -309,7 +309,7 @@ func within[T any](t testing.TB, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing came")
 		panic("unreachable")
 	}

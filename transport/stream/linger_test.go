@@ -23,7 +23,7 @@ func TestLinger(t *testing.T) {
 	tr.Linger()
 	closed := make(chan error, 1)
 	go func() { closed <- tr.Close() }()
-	_ = peer.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = peer.SetDeadline(time.Now().Add(time.Minute))
 	got, err := io.ReadAll(peer)
 	if want := `{"jsonrpc":"2.0","result":1,"id":1}` + "\n"; string(got) != want || err != nil {
 		t.Errorf("the peer reads %q, %v, want %q and its end", got, err, want)

@@ -176,7 +176,7 @@ func closing(code int, reason string) string {
 }
 
 // soon bounds the waits of a test on a real connection.
-const soon = 10 * time.Second
+const soon = time.Minute
 
 func write(t testing.TB, conn net.Conn, pieces ...[]byte) {
 	t.Helper()

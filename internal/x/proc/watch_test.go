@@ -106,7 +106,7 @@ func (s *starter) kill() {
 // awaitEmpty returns the lines that arrive until no process holds the pipe.
 func (s *starter) awaitEmpty() string {
 	s.Helper()
-	_ = s.pipe.SetReadDeadline(time.Now().Add(30 * time.Second))
+	_ = s.pipe.SetReadDeadline(time.Now().Add(time.Minute))
 	var all strings.Builder
 	if _, err := s.lines.WriteTo(&all); err != nil {
 		s.Errorf("processes are left: %v", err)
@@ -209,7 +209,7 @@ func TestWatcherDies(t *testing.T) {
 		if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		for late := time.Now().Add(30 * time.Second); ; {
+		for late := time.Now().Add(time.Minute); ; {
 			if second := s.watcher(); second != 0 && second != first {
 				break
 			}
@@ -258,7 +258,7 @@ func TestBothDie(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.awaitEmpty()
-				for late := time.Now().Add(30 * time.Second); ; {
+				for late := time.Now().Add(time.Minute); ; {
 					if files, _ = filepath.Glob(filepath.Join(dir, "*")); len(files) == 0 {
 						break
 					}
