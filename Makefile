@@ -61,13 +61,22 @@ check: ## quick, for the packages that changed since main and those that import 
 lint: ## gofmt, go vet, the linters of .golangci.yml, and plain English (tools/words)
 	scripts/lint
 
-# Tests that compute for long do less under the race detector (underRace), and all of it without.
-WHOLE := ^(TestCostIsBounded|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses|TestLong(Texts|Kinds|Encodings|Wider))$$
-WHOLE_OF := . ./check ./cmd/parley ./jsonrpc ./mcp ./jsonrpc/schema ./internal/x/secret
+# What computes for long, and what the race detector makes slow without showing it anything new, runs without it: bounds of
+# memory, and scripts of commands that end at once. make test-long runs it with the detector too (SLOW=).
+SLOW_TESTS := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBounded|TestRejectionsAreBounded|TestSlowPeersAreReadAtTheirPace|TestPeerThatStopsReadingIsClosed|TestTasksThatAreOverAreBounded|TestSessionsHoldLittle|TestListOfEndlessSize|TestHostileOutputSchema|TestHostileSchemas|TestRequestsOfTheServerWeigh|TestAnnouncedPromptsAreBounded|TestOutputIsBounded|TestBytesOfSessionsAreBounded|TestFlippedByte|TestLargeMessages
+SLOW_SCRIPTS := call|check|config|diff|doctor|edit|errors|help|import|learn|list|man|mcperrors|mcphelp|mistakes|names|output|params|raw|secrets|stdin|tls|trace
+SLOW         := ^($(SLOW_TESTS))$$|^TestScripts$$/^($(SLOW_SCRIPTS))$$
+
+# Tests that do less under the race detector (underRace) do all of it without.
+WHOLE := TestCostIsBounded|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses|TestLong(Texts|Kinds|Encodings|Wider)
+
+# The packages that contain these tests.
+WITHOUT = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=interop --exclude-dir=node_modules 'func ($(SLOW_TESTS)|TestScripts|$(WHOLE))\>' .)))
 
 race: ## all Go tests (or PKGS) under the race detector, in random order; those that do less under it also without
-	scripts/gotest race $(PKGS) -race -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout 30m
-	[ '$(PKGS)' != ./... ] || scripts/gotest race.whole '$(WHOLE_OF)' -shuffle=on -count=$(COUNT) -run '$(WHOLE)' -timeout 30m
+	scripts/gotest race $(PKGS) -race -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout 30m $(if $(SLOW),-skip '$(SLOW)')
+	[ '$(PKGS)' != ./... ] || scripts/gotest race.whole '$(WITHOUT)' -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout 30m \
+		-run '^($(WHOLE))$$|$(SLOW)'
 
 faults: ## calls over faulty lines, killed children, drains under load, memory, a soak of SOAK (20s)
 	PARLEY_FAULTS=$(FAULTS) PARLEY_CHILD_KILLS=$(KILLS) PARLEY_DRAINS=$(DRAINS) PARLEY_SOAK=$(SOAK) \
@@ -106,7 +115,7 @@ tck: ## the A2A conformance kit; TCK is a checkout of github.com/a2aproject/a2a-
 cross: ## the code compiles for the other systems too
 	scripts/cross
 
-PARTS := setup generate tidy lint race faults fuzz cross interop page
+PARTS := setup generate tidy lint race fuzz cross faults+interop page
 
 test: ## everything that CI runs; at the end the stages, what failed and how to repeat it
 	@scripts/test $(PARTS)
@@ -117,8 +126,8 @@ steady: setup ## the tests again and again on a busy machine; none may fail by c
 planted: setup ## a failure of each kind: the end of make test must name it
 	scripts/planted
 
-test-long: setup ## race tests five times, fifty kills, thousands of flipped bytes, steady, faults with a soak of half an hour, each fuzz target for five minutes
-	$(MAKE) race COUNT=5
+test-long: setup ## race tests five times, all of them with the detector, fifty kills, thousands of flipped bytes, steady, faults with a soak of half an hour, each fuzz target for five minutes
+	$(MAKE) race COUNT=5 SLOW=
 	PARLEY_KILLS=50 PARLEY_FLIPS=2000 go test -count=1 -timeout 60m -run 'Kill|Flipped' ./store/sqlite ./orchestrator
 	PARLEY_KILLS=200 go test -count=1 -timeout 60m -run 'TestKilled|TestDeath' ./cmd/parley ./internal/x/proc
 	PARLEY_KILLS=100 go test -count=1 -timeout 60m -run 'TestKill$$' ./internal/bridge

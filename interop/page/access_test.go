@@ -30,6 +30,7 @@ func (u *up) opened(t *testing.T) int {
 // TestDoor checks that calls without the token are rejected, and so are calls with a foreign Host
 // or Origin, even with the token.
 func TestDoor(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	victim := listen(t, nil)
 	before := u.opened(t)
@@ -76,6 +77,7 @@ func TestDoor(t *testing.T) {
 // TestForeignPages checks that the requests that a browser allows other pages are rejected: those
 // of another site that has the token, and those of a page whose host name resolves to this machine.
 func TestForeignPages(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	victim := listen(t, nil)
 	before := u.opened(t)
@@ -169,6 +171,7 @@ func (p *tab) attackWithoutFetch(u *up, victim string) {
 // TestTokenStays checks that the token stays in the page: it is in no Referer, no saved session and
 // no copy, and is printed only once at the terminal.
 func TestTokenStays(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.chatter(t)
 	var seen []string

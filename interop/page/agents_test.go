@@ -178,6 +178,7 @@ func (p *tab) pick(name string) {
 // TestRunACP runs an agent over ACP: it streams, asks and continues, waits for a later answer,
 // reports progress and is cancelled.
 func TestRunACP(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.runs("@agents")
@@ -220,6 +221,7 @@ func TestRunACP(t *testing.T) {
 // TestRunA2A runs an agent over A2A: it streams, asks (input-required) and continues in the same
 // task, waits for a later answer, and is cancelled.
 func TestRunA2A(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.runs("@courier")
@@ -256,6 +258,7 @@ func TestRunA2A(t *testing.T) {
 // TestRunEditor runs an agent of the Agent Client Protocol, a program on stdio: it streams, asks
 // for permission, and writes files; also on a phone.
 func TestRunEditor(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.runs("@scribe")
@@ -293,6 +296,7 @@ func TestRunEditor(t *testing.T) {
 // TestRunEnds checks that a failed run shows its reason. A cancelled agent receives the
 // cancellation, which its own log shows.
 func TestRunEnds(t *testing.T) {
+	t.Parallel()
 	d := newDiary()
 	base := others(t, d)
 	u := start(t)
@@ -330,6 +334,7 @@ func TestRunEnds(t *testing.T) {
 // TestRunForeign runs third-party agents: the official SDK for A2A asks and is cancelled, and so
 // does that of the Agent Client Protocol.
 func TestRunForeign(t *testing.T) {
+	t.Parallel()
 	server := harness.Need(t, "the A2A SDK", "../a2a/node/node_modules/.installed-from")
 	_ = server
 	at := harness.Server(t, []string{"node", "../a2a/node/server.mjs"})["url"]
@@ -390,6 +395,7 @@ func (p *tab) compose(u *up, name, text string) {
 // TestCancelReaches checks that a call cancelled by hand is cancelled at the other side in each
 // protocol, which its own log shows.
 func TestCancelReaches(t *testing.T) {
+	t.Parallel()
 	d := newDiary()
 	base := others(t, d)
 	u := start(t)
@@ -425,6 +431,7 @@ func (p *tab) answers(name string) {
 // TestQuestionsByHand answers requests from servers by hand: a login elsewhere, folders, a model's
 // text, a custom method, a permission.
 func TestQuestionsByHand(t *testing.T) {
+	t.Parallel()
 	base := others(t, newDiary())
 	u := start(t)
 	u.open(t, base+"/mcp", "protocol=mcp")

@@ -54,6 +54,7 @@ func (p *tab) judgeBoth(state string) {
 
 // TestAxeFindsFaults checks that axe-core finds the faults of a page that has some.
 func TestAxeFindsFaults(t *testing.T) {
+	t.Parallel()
 	p := open(t, `data:text/html,<html><title>x</title><body><img src="data:,"><button></button><p style="color:%23ccc;background:%23fff">pale</p>`, desk)
 	harness.Need(t, "axe-core", "node/node_modules/.installed-from")
 	ask[bool](p, "(() => {"+axeSource()+"\n;return true})()")

@@ -31,6 +31,7 @@ const bookRow = `tools\/call .*book-table`
 // TestNestedCall checks that a call with progress and a nested request is one row that contains all
 // of it and can be folded.
 func TestNestedCall(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, draftLink("@table", bookTableByHand))
 	p.see("region", "Composer")
@@ -75,6 +76,7 @@ func TestNestedCall(t *testing.T) {
 
 // TestElicitation checks that a question is answered with a draft, whose content is sent.
 func TestElicitation(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, draftLink("@table", bookTable))
 	p.see("region", "Composer")
@@ -109,6 +111,7 @@ func TestElicitation(t *testing.T) {
 // TestCancel checks that a slow call is cancelled in its row. Over HTTP the request ends; over a
 // connection the protocol's cancellation message is sent.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":8,"method":"sleep","params":{"ms":600000}}`))
 	p.see("region", "Composer")
@@ -140,6 +143,7 @@ func TestCancel(t *testing.T) {
 
 // TestToolError checks that a tool's error is shown as an error, not as a success.
 func TestToolError(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, draftLink("@table", `{"jsonrpc":"2.0","id":72,"method":"tools/call","params":{"name":"read-menu","arguments":{"restaurant":"Nowhere"}}}`))
 	p.see("region", "Composer")

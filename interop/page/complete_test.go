@@ -35,6 +35,7 @@ func (p *tab) endsWith(text string) {
 // TestCompleteATool checks that a tool call is written with a few keys, from the protocol's methods
 // to the tool's arguments. The options can be reached by keyboard alone, and have names.
 func TestCompleteATool(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@table"})
 	p := u.page(t, desk, draftLink("@table", `{"jsonrpc":"2.0","id":1,"method":"ping"}`))
@@ -68,6 +69,7 @@ func TestCompleteATool(t *testing.T) {
 // TestCompleteByTheServer checks that options that only the server has are requested from it: the
 // argument of a prompt, a variable of a resource template. The request is recorded.
 func TestCompleteByTheServer(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@table"})
 	p := u.page(t, desk, draftLink("@table", `{"jsonrpc":"2.0","id":1,"method":"ping"}`))
@@ -84,6 +86,7 @@ func TestCompleteByTheServer(t *testing.T) {
 
 // TestProposalsInTheForm checks that the form of a prompt also has the server's options.
 func TestProposalsInTheForm(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@table"})
 	p := u.page(t, desk, draftLink("@table", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"plan-evening","arguments":{"city":""}}}`))
@@ -96,6 +99,7 @@ func TestProposalsInTheForm(t *testing.T) {
 
 // TestCompleteOnTheFirstPage checks that the first page also has completion.
 func TestCompleteOnTheFirstPage(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.until("@demo has not introduced itself", "eyes.rows().some((r) => /rpc.discover.*result/.test(r.text))")
@@ -110,6 +114,7 @@ func TestCompleteOnTheFirstPage(t *testing.T) {
 // TestCompleteInTheMiddle checks that a draft that is invalid JSON is completed, too, and the
 // chosen option leaves the rest unchanged.
 func TestCompleteInTheMiddle(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@demo"})
 	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"echo"}`))
@@ -129,6 +134,7 @@ func TestCompleteInTheMiddle(t *testing.T) {
 // TestCompleteOnAPhone checks that on a phone the options stay on the screen, and a tap selects
 // one.
 func TestCompleteOnAPhone(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@table"})
 	p := u.page(t, phone, draftLink("@table", `{"jsonrpc":"2.0","id":1,"method":"ping"}`))

@@ -8,6 +8,7 @@ import (
 // TestFirstRun checks that the page shows a first-time user a message to send, a target and live
 // traffic.
 func TestFirstRun(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.see("heading", "Send a message to a server")
@@ -33,6 +34,7 @@ func TestFirstRun(t *testing.T) {
 
 // TestCompose checks that text is sent as written, and the response is shown to the last digit.
 func TestCompose(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}`))
 	text := `{"jsonrpc":"2.0","id":"a-1","method":"echo","params":{"big":9007199254740993,"small":1.10,"text":"<b>ä</b>"}}`
@@ -71,6 +73,7 @@ func TestCompose(t *testing.T) {
 // TestBatch sends a batch with one invalid member: the rule is shown before sending, the batch is
 // sent anyway, and each member has its response.
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.click("button", "a batch")
@@ -88,6 +91,7 @@ func TestBatch(t *testing.T) {
 // TestInvalidBytes checks that bytes that are not a message are sent as written. The other side
 // checks what it received.
 func TestInvalidBytes(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	lines := listen(t, nil)
 	web := listenHTTP(t)
@@ -123,6 +127,7 @@ func TestInvalidBytes(t *testing.T) {
 // TestNothingIsSentUnasked checks that nothing is sent without a command: one keystroke in the
 // composer sends nothing, and neither does a draft in a link.
 func TestNothingIsSentUnasked(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	victim := listen(t, nil)
 	p := u.page(t, desk, draftLink(victim.address, `{"jsonrpc":"2.0","id":1,"method":"danger"}`))

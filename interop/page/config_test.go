@@ -117,6 +117,7 @@ func TestPasteConfig(t *testing.T) {
 // TestFirstPageWithoutTargets checks that without the demo services and a file, the first page asks
 // for an address.
 func TestFirstPageWithoutTargets(t *testing.T) {
+	t.Parallel()
 	server := listen(t, refuse)
 	u := start(t, "--no-demo")
 	p := u.page(t, desk, "")

@@ -123,6 +123,7 @@ var copies = []struct{ as, item string }{{"raw", "Raw message"}, {"curl", "curl"
 // formats is run, and gets the same response as the page. The IDs are no plain numbers, which the
 // composer may increase once the message is sent.
 func TestCopyAs(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	w := newWorkshop(t)
 	var targets struct {
@@ -231,6 +232,7 @@ func (u *up) answer(t *testing.T, sent string) string {
 // TestAnyID checks that every ID is sent as written, and an edited copy or a resent message has it
 // to the last digit.
 func TestAnyID(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	lines := listen(t, nil)
 	u.open(t, lines.address)
@@ -264,6 +266,7 @@ func TestAnyID(t *testing.T) {
 // TestHeadersOfAMessage checks that the server receives the headers of a message and of its target,
 // and the exchange shows them without the secrets.
 func TestHeadersOfAMessage(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	seen := make(chan http.Header, 4)
 	web := listenHTTPWith(t, func(h http.Header) { seen <- h })

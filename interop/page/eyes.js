@@ -30,11 +30,12 @@
       if (e.shadowRoot) yield* walk(e.shadowRoot);
     }
   }
-  function all(wantRole, wantName, within) {
-    const fits = wantName instanceof RegExp ? (n) => wantName.test(n) : (n) => wantName === undefined || n === wantName;
-    const roots = within ? [within] : [document];
-    return roots.flatMap((r) => [...walk(r.shadowRoot ?? r)]).filter((e) => role(e) === wantRole && visible(e) && fits(name(e)));
+  function* each(wantRole, wantName, within) {
+    const fits = wantName instanceof RegExp ? (e) => wantName.test(name(e)) : (e) => wantName === undefined || name(e) === wantName;
+    const root = within ?? document;
+    for (const e of walk(root.shadowRoot ?? root)) if (role(e) === wantRole && visible(e) && fits(e)) yield e;
   }
+  const all = (wantRole, wantName, within) => [...each(wantRole, wantName, within)];
   const focus = () => {
     let e = document.activeElement;
     while (e?.shadowRoot?.activeElement) e = e.shadowRoot.activeElement;
@@ -56,25 +57,28 @@
 
   window.eyes = {
     all, name, role, text, visible, focus, seen, clean,
-    first: (r, n, within) => all(r, n, within)[0],
+    first: (r, n, within) => each(r, n, within).next().value,
     rows: () => all("row").filter((e) => e.closest("[role=treegrid]") && !e.querySelector("[role=columnheader]")).map(row),
     bytes: (n = /^Bytes/) => { // the text of an editor
       const e = all("textbox", n)[0];
       return e?.cmTile?.view?.state.sliceDoc() ?? e?.cmView?.view?.state.sliceDoc() ?? e?.value ?? [...(e?.querySelectorAll(".cm-line") ?? [])].map((l) => l.textContent).join("\n");
     },
-    // until resolves when look returns a true value. It calls look in each frame. look may throw
-    // while the page is not drawn yet: until fails only after 300 frames of that.
+    // until resolves when look returns a true value. It calls look in a frame, and again after four times
+    // as long as that took, so that tabs that wait leave the processor to those that work. look may throw
+    // while the page is not drawn yet: until fails only after five seconds of that.
     until: (look) => new Promise((done, fail) => {
-      let faults = 0;
+      let faultsSince = 0;
       const ask = () => {
+        const begin = performance.now();
         try {
           const v = look();
           if (v) return done(v === true ? true : v instanceof Node ? true : v);
-          faults = 0;
+          faultsSince = 0;
         } catch (err) {
-          if (++faults > 300) return fail(err);
+          faultsSince ||= begin;
+          if (begin - faultsSince > 5000) return fail(err);
         }
-        requestAnimationFrame(ask);
+        setTimeout(() => requestAnimationFrame(ask), 4 * (performance.now() - begin));
       };
       ask();
     }),

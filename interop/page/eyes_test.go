@@ -11,6 +11,7 @@ import (
 // TestEyes checks the basis of the other tests: names of elements, clicks that do not pass through
 // a covering element, and a policy whose violations are counted.
 func TestEyes(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'")
 		if r.URL.Path == "/s.js" {

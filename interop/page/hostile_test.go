@@ -21,6 +21,7 @@ func asJSON(text string) string {
 // TestHostileServer uses a server that is hostile in every field: none of its scripts runs, none of
 // its texts becomes a link that runs one, and characters that reorder text are shown.
 func TestHostileServer(t *testing.T) {
+	t.Parallel()
 	bad := asJSON(hostile)
 	link := asJSON("javascript:pwned()")
 	server := listen(t, func(r request) []string {
@@ -125,6 +126,7 @@ func (p *tab) innocent() {
 
 // TestHostileInput types the same strings into every field of the page, and opens them in a link.
 func TestHostileInput(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "target="+"javascript:pwned()"+"&filter=%3Cimg+src%3Dx+onerror%3Dpwned()%3E&row=%22%3E%3Cscript%3Epwned()&view=%3Cscript%3E&lesson=%3Csvg+onload%3Dpwned()%3E")
 	p.see("region", "Wire")

@@ -5,6 +5,7 @@ import "testing"
 // TestLesson checks that a lesson is passed by the recorded traffic, and each check links to the
 // message that passed it.
 func TestLesson(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "lesson=errors")
 	p.see("navigation", "Lesson")
@@ -34,6 +35,7 @@ func TestLesson(t *testing.T) {
 // TestLessonsOpen checks that every lesson opens, has text, and can be reached from the previous
 // one.
 func TestLessonsOpen(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "lesson=request")
 	p.see("navigation", "Lesson")

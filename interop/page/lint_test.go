@@ -6,6 +6,7 @@ import "testing"
 // error with its rule and the response of a conforming server, and never prevents sending: a
 // doubtful message is sent, and gets the predicted response.
 func TestLint(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.call(t, "describe", map[string]any{"target": "@demo"})
 	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"sum","params":[1,2,3]}`))

@@ -108,7 +108,7 @@ func inPane(role, name string) string {
 // the tab is back at parley.
 func (p *tab) consent(button string) {
 	p.t.Helper()
-	fresh := chromedp.WaitNewTarget(p.ctx, func(i *target.Info) bool { return i.Type == "page" })
+	fresh := chromedp.WaitNewTarget(p.ctx, func(i *target.Info) bool { return i.Type == "page" && i.BrowserContextID == profile(p) })
 	p.until("there is no link to the sign-in page", inPane("link", "Open the sign-in page"))
 	select {
 	case <-fresh:
@@ -164,6 +164,7 @@ func openGuarded(t *testing.T, u *up, r *realm, l look) *tab {
 // and recorded. The token is used, and renewed when it is rejected. No secret is on the page or in
 // the recording.
 func TestSignIn(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t, authserver.Options{})
 	u := start(t)
 	p := openGuarded(t, u, r, desk)
@@ -258,6 +259,7 @@ func (u *up) session(t *testing.T) string {
 
 // TestSignInDenied simulates a person who denies and then approves, on a phone.
 func TestSignInDenied(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t, authserver.Options{})
 	u := start(t)
 	p := openGuarded(t, u, r, phone)
@@ -274,6 +276,7 @@ func TestSignInDenied(t *testing.T) {
 
 // TestSignInFails checks that errors between the servers are explained in text.
 func TestSignInFails(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		o    authserver.Options
 		says string

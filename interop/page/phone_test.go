@@ -21,6 +21,7 @@ func (p *tab) narrow(state string) {
 
 // TestPhone checks that on a phone everything can be reached, and nothing is wider than the window.
 func TestPhone(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, phone, "")
 	p.see("heading", "Send a message to a server")
@@ -79,6 +80,7 @@ func TestPhone(t *testing.T) {
 
 // TestZoom checks that text of double size fits, too.
 func TestZoom(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.chatter(t)
 	p := u.page(t, look{width: 720, height: 450}, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"echo"}`))
@@ -103,6 +105,7 @@ func TestZoom(t *testing.T) {
 
 // TestDark checks that the colours follow the system's setting, and a manual choice is stored.
 func TestDark(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	ground := `getComputedStyle(document.body).backgroundColor`
 	p := u.page(t, desk, "")

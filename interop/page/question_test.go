@@ -55,6 +55,7 @@ func (a *asker) asks() string {
 // TestQuestionWhileTyping checks that a question that arrives during typing does not take the
 // focus: every key goes into the draft, none is a command, and nothing is sent.
 func TestQuestionWhileTyping(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	s := newAsker(t, u)
 	p := u.page(t, desk, draftLink(s.address, `{}`))
@@ -102,6 +103,7 @@ func TestQuestionWhileTyping(t *testing.T) {
 // TestClosedQuestion checks that a question whose draft is selected for Send is withdrawn: nothing
 // can be sent any more, neither immediately nor later.
 func TestClosedQuestion(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	s := newAsker(t, u)
 	p := u.page(t, desk, draftLink(s.address, `{"jsonrpc":"2.0","id":5,"method":"hold"}`))
@@ -126,6 +128,7 @@ func TestClosedQuestion(t *testing.T) {
 // TestAnsweredOnce checks that an answer is sent once, and the key that sent it does not send the
 // next draft.
 func TestAnsweredOnce(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	s := newAsker(t, u)
 	p := u.page(t, desk, draftLink(s.address, `{"jsonrpc":"2.0","id":5,"method":"hold"}`))
@@ -148,6 +151,7 @@ func TestAnsweredOnce(t *testing.T) {
 // TestTwoTabs checks that a question belongs to the tab that made the call. Another tab counts it,
 // and cannot answer it by accident.
 func TestTwoTabs(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	s := newAsker(t, u)
 	one := u.page(t, desk, draftLink(s.address, `{"jsonrpc":"2.0","id":5,"method":"hold"}`))
@@ -185,6 +189,7 @@ func TestTwoTabs(t *testing.T) {
 // TestTokenLeavesTheAddress checks that the token is removed from the address once the page is
 // loaded. The page can be reloaded, and a tab without the token has no access.
 func TestTokenLeavesTheAddress(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "target=@table")
 	if at := ask[string](p, "location.href"); strings.Contains(at, u.token) || !strings.HasSuffix(at, "#target=%40table") {

@@ -19,6 +19,7 @@ func (p *tab) choose(name, value string) {
 // TestSavedCall checks that a call is saved with a variable and a check, runs and passes, is
 // changed and fails, and is the same after a reload. Its file can be written by a person.
 func TestSavedCall(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"subtract","params":[42,23]}`))
 	p.click("button", "Save")

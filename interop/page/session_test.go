@@ -68,6 +68,7 @@ func (u *up) tap(t *testing.T, name, server string) (at string, end func()) {
 // TestSessionsOfTaps checks that the page lists the sessions of taps, shows a live one while it is
 // recorded, and compares two.
 func TestSessionsOfTaps(t *testing.T) {
+	t.Parallel()
 	server := harness.Demo(t, "http://127.0.0.1:0")[0]
 	u := start(t)
 	p := u.page(t, desk, "")
@@ -141,6 +142,7 @@ calls:
 // TestEnvironments checks that a chosen environment replaces the variables of the calls of a suite,
 // also after the page was loaded again.
 func TestEnvironments(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "calculator.yaml")
 	if err := os.WriteFile(file, []byte(environments), 0o600); err != nil {
 		t.Fatal(err)

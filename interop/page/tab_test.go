@@ -157,15 +157,21 @@ func try[T any](p *tab, expression string) (T, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// until waits until the expression is true. It is evaluated in every frame, also after the
+// until waits until the expression is true. It is evaluated again and again, also after the
 // page was loaded again. what describes the missing condition.
 func (p *tab) until(what, expression string) {
 	p.t.Helper()
+	wait[bool](p, what, "!!("+expression+")")
+}
+
+// wait waits like until and returns the value that ended it.
+func wait[T any](p *tab, what, expression string) T {
+	p.t.Helper()
 	end := time.Now().Add(patience)
 	for {
-		_, err := try[bool](p, "eyes.until(() => !!("+expression+"))")
+		v, err := try[T](p, "eyes.until(() => ("+expression+"))")
 		if err == nil {
-			return
+			return v
 		}
 		// A page that is loaded again ends what was evaluated in it.
 		if loading := strings.Contains(err.Error(), "navigated or closed") || strings.Contains(err.Error(), "context was destroyed") ||
@@ -228,8 +234,7 @@ func (p *tab) click(role, name string) {
 func (p *tab) clickOn(expression string) {
 	p.t.Helper()
 	p.until("nothing to click", expression)
-	p.until("something lies over it", "(e => e && eyes.place(e).over === '')("+expression+")")
-	at := ask[spot](p, "eyes.place("+expression+")")
+	at := wait[spot](p, "something lies over it", "(e => { const at = e && eyes.place(e); return at?.over === '' && at })("+expression+")")
 	for _, kind := range []input.DispatchMouseEventType{"mouseMoved", "mousePressed", "mouseReleased"} {
 		m := input.DispatchMouseEventParams{Type: kind, X: at.X, Y: at.Y}
 		if kind != "mouseMoved" {
@@ -349,9 +354,7 @@ func (p *tab) rows() []row {
 // row waits for a row whose text matches the pattern, and returns it.
 func (p *tab) row(expression string) row {
 	p.t.Helper()
-	find := "eyes.rows().find(r => /" + expression + "/.test(r.text))"
-	p.until("no row fits /"+expression+"/", find)
-	return ask[row](p, find)
+	return wait[row](p, "no row fits /"+expression+"/", "eyes.rows().find(r => /"+expression+"/.test(r.text))")
 }
 
 // onRow returns the expression for the element of the row with that text.

@@ -6,6 +6,7 @@ import "testing"
 // the composed call matches its schema. A response that does not match the question's form gets an
 // error with the reason.
 func TestFirstClickOnBookTable(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "target=@table")
 	p.clickOn(`eyes.all("button").find((e) => /^\d+ tools$/.test(eyes.name(e)))`)

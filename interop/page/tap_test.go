@@ -14,6 +14,7 @@ import (
 // TestTappedSession checks that the traffic between two third-party programs is shown: the sender
 // of each message, its result and its findings.
 func TestTappedSession(t *testing.T) {
+	t.Parallel()
 	const (
 		packages = "../mcp/node"
 		// The inspector requires a newer Node than the system may have.

@@ -111,6 +111,7 @@ func visit(t *testing.T, words ...string) {
 // TestTapPage checks that with a tap, the first page describes the tapped session and nothing that
 // does not exist.
 func TestTapPage(t *testing.T) {
+	t.Parallel()
 	demo, err := url.Parse(harness.Demo(t, "http://127.0.0.1:0")[0])
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +159,7 @@ func TestTapPage(t *testing.T) {
 // TestTapPageOnStdio checks that a tap in place of a server's command shows the same, and exits
 // with its host.
 func TestTapPageOnStdio(t *testing.T) {
+	t.Parallel()
 	stdin, host := io.Pipe()
 	record := filepath.Join(t.TempDir(), "session.jsonl")
 	u, _, end := startTap(t, stdin, "--record", record, "--", program(t), "demo", "--mcp", "--stdio")

@@ -40,6 +40,7 @@ func (u *up) chatter(t *testing.T) {
 
 // TestFilter checks that the filter hides rows, shows their number, and can be cleared.
 func TestFilter(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.chatter(t)
 	p := u.page(t, desk, "")
@@ -83,6 +84,7 @@ func TestFilter(t *testing.T) {
 // TestSession checks that the recording is saved as a file, and dropping the file opens it as a
 // separate session.
 func TestSession(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.chatter(t)
 	p := u.page(t, desk, "")
@@ -147,6 +149,7 @@ func TestSession(t *testing.T) {
 // TestForeignFile checks that a file that is not a session is rejected with one sentence, and
 // nothing is lost.
 func TestForeignFile(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	p := u.page(t, desk, "")
 	p.see("heading", "Send a message to a server")
@@ -265,6 +268,7 @@ func TestLinkIntoRecording(t *testing.T) {
 
 // TestDragOut checks that a session is saved by dragging it out of the page.
 func TestDragOut(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.chatter(t)
 	p := u.page(t, desk, "")
@@ -283,6 +287,7 @@ func TestDragOut(t *testing.T) {
 
 // TestKeys checks that every key of the key help works, and none does during typing.
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	u := start(t)
 	u.chatter(t)
 	p := u.page(t, desk, draftLink("@demo", `{"jsonrpc":"2.0","id":1,"method":"echo"}`))
