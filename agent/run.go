@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/internal/x/report"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
@@ -239,7 +240,7 @@ func (r *Run) Tell(ctx context.Context, e Event) error { return r.Caller.Tell(ct
 
 // Ask puts a question to the caller of the run and waits for the answer. If the question cannot be
 // asked, the error is ErrNoAnswer; the function can then continue without an answer or return the
-// error.
+// error. After ErrCancelled, ctx has ended.
 func (r *Run) Ask(ctx context.Context, q *Question) (*Answer, error) {
 	a, err := r.Caller.Ask(ctx, q)
 	if errors.Is(err, ErrNoAnswer) {
@@ -248,6 +249,11 @@ func (r *Run) Ask(ctx context.Context, q *Question) (*Answer, error) {
 			text = append(text[:maxAsked], '…')
 		}
 		return nil, &unasked{string(text), err}
+	}
+	if errors.Is(err, ErrCancelled) {
+		// The context of the run ends a moment after that of its protocol. Who looks at it now, to
+		// decide whether to go on without an answer, must find it ended.
+		grace.Closed(ctx.Done(), grace.Time)
 	}
 	if err != nil {
 		return nil, err

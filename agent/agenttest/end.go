@@ -61,6 +61,9 @@ func (s *suite) cancelAsking(t *testing.T) {
 	c := s.client(t, func(ctx context.Context, r *agent.Run) error {
 		defer close(ended)
 		_, err := r.Ask(ctx, &agent.Question{Text: "Why?"})
+		if ctx.Err() == nil { // an agent that goes on without an answer would complete its run
+			t.Errorf("Ask = %v before the agent's context has ended", err)
+		}
 		return err
 	})
 	ctx, cancel := context.WithCancel(t.Context())

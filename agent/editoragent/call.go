@@ -9,6 +9,7 @@ import (
 
 	"github.com/da1ed7bb/parley/agent"
 	"github.com/da1ed7bb/parley/editor"
+	"github.com/da1ed7bb/parley/internal/x/grace"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -211,7 +212,7 @@ func (l *link) permission(ctx context.Context, p *editor.PermissionParams) (*edi
 	q := questionOfTool(p)
 	a, err := f.caller.Ask(ctx, q)
 	if err != nil {
-		f.unanswered(err, q)
+		f.unanswered(ctx, err, q)
 		return nil, nil
 	}
 	if q.Settle(a); a.Option == "" {
@@ -231,7 +232,7 @@ func (l *link) elicit(ctx context.Context, p *editor.ElicitParams) (*editor.Elic
 	q := questionOfForm(p)
 	a, err := f.caller.Ask(ctx, q)
 	if err != nil {
-		f.unanswered(err, q)
+		f.unanswered(ctx, err, q)
 		return &editor.ElicitResult{Action: editor.ActionCancel}, nil
 	}
 	return fill(p, a), nil
@@ -248,7 +249,13 @@ type follower struct {
 	why error      // a question that was not answered
 }
 
-func (f *follower) unanswered(err error, q *agent.Question) {
+// unanswered notes that a question has no answer. If the caller has gone, it waits until the agent
+// was told: without that, the reply looks like one of a caller that is still there. ctx is that of
+// the question, which ends when session/cancel was sent.
+func (f *follower) unanswered(ctx context.Context, err error, q *agent.Question) {
+	if f.ctx.Err() != nil {
+		grace.Closed(ctx.Done(), grace.Time)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.why == nil && f.ctx.Err() == nil {

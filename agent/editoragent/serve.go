@@ -76,6 +76,7 @@ type work struct {
 
 	mu       sync.Mutex // guards the fields below and the order of output
 	turn     *editor.Turn
+	during   context.Context // of the turn
 	outside  *editor.Session
 	progress bool // progress was shown
 	asks     int  // the number of permission requests
@@ -96,7 +97,7 @@ func (h *host) prompt(ctx context.Context, t *editor.Turn) (editor.StopReason, e
 		w = nil
 	}
 	if w != nil {
-		w.enter(t)
+		w.enter(ctx, t)
 		w.answer <- answerOf(t) // buffer of one, empty here
 	} else {
 		w = h.startWork(ctx, t)
@@ -119,7 +120,7 @@ func (h *host) prompt(ctx context.Context, t *editor.Turn) (editor.StopReason, e
 func (h *host) startWork(ctx context.Context, t *editor.Turn) *work {
 	w := &work{host: h, session: t.ID, done: make(chan struct{}), asked: make(chan *agent.Question), answer: make(chan *agent.Answer, 1)}
 	w.ctx, w.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	w.enter(t)
+	w.enter(ctx, t)
 	r := &agent.Run{Session: t.ID, Protocol: "editor", Caller: w}
 	r.Input, r.Metadata = promptFrom(t.Params)
 	r.Metadata = r.Metadata.With("editor/cwd", t.CWD)
@@ -136,10 +137,10 @@ func (h *host) startWork(ctx context.Context, t *editor.Turn) *work {
 var errEnded = errors.New("editoragent: the session has ended")
 
 // enter makes the run use a turn for its output.
-func (w *work) enter(t *editor.Turn) {
+func (w *work) enter(ctx context.Context, t *editor.Turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.turn, w.outside = t, t.Outside()
+	w.turn, w.during, w.outside = t, ctx, t.Outside()
 }
 
 // park ends the turn with a question that the user's next prompt answers.
@@ -264,18 +265,26 @@ func (w *work) update(ctx context.Context, u *editor.Update) error {
 // with the question.
 func (w *work) Ask(ctx context.Context, q *agent.Question) (*agent.Answer, error) {
 	w.mu.Lock()
-	t := w.turn
+	t, during := w.turn, w.during
 	w.asks++
 	n := w.asks
 	w.mu.Unlock()
 	if t == nil {
 		return nil, agent.ErrNoAnswer // another question is open
 	}
-	if len(q.Options) > 0 {
-		return permission(ctx, t, q, n)
-	}
-	if can := t.Capabilities().Elicitation; can != nil && can.Form != nil {
-		return form(ctx, t, q)
+	can := t.Capabilities().Elicitation
+	if len(q.Options) > 0 || can != nil && can.Form != nil {
+		put := form
+		if len(q.Options) > 0 {
+			put = func(ctx context.Context, t *editor.Turn, q *agent.Question) (*agent.Answer, error) {
+				return permission(ctx, t, q, n)
+			}
+		}
+		a, err := put(ctx, t, q)
+		if during.Err() != nil { // the reply to a question of a cancelled turn is no answer
+			return nil, agent.ErrCancelled
+		}
+		return a, err
 	}
 	select {
 	case w.asked <- q:

@@ -157,7 +157,7 @@ func (t *Tools) call(ctx context.Context, a *agent.Agent, r *mcp.Request) (*mcp.
 			t.park(key, w)
 			return nil, err // the client gets the question and calls again
 		}
-		w.reply(result, err)
+		w.reply(ctx, result, err)
 	}
 }
 
@@ -168,13 +168,17 @@ func isRound(r *mcp.Request, err error) bool {
 	return r.Version().Modern() && !cannot && !refused
 }
 
-// reply passes the result of a question to the run.
-func (w *work) reply(result *mcp.ElicitResult, err error) {
+// reply passes the result of a question to the run, and cancels the run if the caller has gone. ctx
+// is that of the call.
+func (w *work) reply(ctx context.Context, result *mcp.ElicitResult, err error) {
 	q := w.question
 	w.question = nil
 	var a *agent.Answer
 	var end agent.Result
 	switch {
+	case ctx.Err() != nil:
+		w.cancel(context.Cause(ctx))
+		err = agent.ErrCancelled
 	case err != nil:
 	case result.Meta.Get(agent.MetaResult, &end) && end.State == agent.Cancelled: // the asked caller has gone
 		w.cancel(jsonrpc.ErrPeerCancelled)

@@ -60,7 +60,7 @@ func TestPlanner(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			began := time.Now()
-			_, err = client.Run(ctx, &agent.Request{Agent: "planner", Input: agent.Prompt("x")}, agent.Funcs{
+			res, err = client.Run(ctx, &agent.Request{Agent: "planner", Input: agent.Prompt("x")}, agent.Funcs{
 				OnAsk: func(ctx context.Context, _ *agent.Question) (*agent.Answer, error) {
 					cancel()
 					<-ctx.Done()
@@ -68,7 +68,7 @@ func TestPlanner(t *testing.T) {
 				},
 			})
 			if took := time.Since(began); err == nil || took > time.Minute {
-				t.Errorf("cancelled while it asks: %v after %v", err, took)
+				t.Errorf("cancelled while it asks: %+v, %v after %v", res, err, took)
 			}
 		})
 	}
