@@ -44,7 +44,7 @@ func story(t *testing.T, lines string) []capture.Event {
 		case word == "end":
 			e.Kind = capture.KindEnd
 		case word == "close":
-			e.Kind = capture.KindClose
+			e.Kind, e.Text = capture.KindClose, rest
 		case word == "wait":
 			d, err := time.ParseDuration(rest)
 			if err != nil {
@@ -189,6 +189,12 @@ func TestBook(t *testing.T) {
 			2 request a id=1 by 4 done
 			3 request b id=2 unanswered !unanswered
 			4 result a id=1 under 2 to 2 ?late`},
+		{"the client closes the connection", `
+			> {"jsonrpc":"2.0","id":1,"method":"a"}
+			< {"jsonrpc":"2.0","id":"q","method":"ask"}
+			close closed by the client`, `
+			2 request a id=1 cancelled
+			3 request ask id="q" under 2 cancelled`},
 		{"a notification under the only call that waits", `
 			> {"jsonrpc":"2.0","id":1,"method":"a"}
 			< {"jsonrpc":"2.0","method":"tick"}

@@ -115,20 +115,27 @@ func (b *Book) close(row *Row, e *Event) {
 			left = append(left, list...)
 		}
 	}
+	hungUp := e.Text == ErrHungUp.Error()
 	slices.SortFunc(left, func(x, y *call) int { return x.row.Ref.compare(y.row.Ref) })
 	for _, c := range left {
 		b.remove(c)
 		if c.junk || c.row.State != StateWaiting {
 			continue
 		}
-		c.row.State, c.row.Took = StateUnanswered, e.Time.Sub(c.row.Time)
-		c.row.Findings = append(c.row.Findings, Finding{Rule: "unanswered", Text: "the connection ended without a response"})
+		c.row.State, c.row.Took = StateCancelled, e.Time.Sub(c.row.Time)
+		if !hungUp {
+			c.row.State = StateUnanswered
+			c.row.Findings = append(c.row.Findings, Finding{Rule: "unanswered", Text: "the connection ended without a response"})
+		}
 		b.emit(c.row)
 	}
 	for id, x := range b.exchanges {
 		if x.row.Conn == e.Conn {
 			delete(b.exchanges, id)
 			x.row.State, x.row.Took = StateUnanswered, e.Time.Sub(x.row.Time)
+			if hungUp {
+				x.row.State = StateCancelled
+			}
 			b.emit(x.row)
 		}
 	}

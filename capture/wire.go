@@ -91,8 +91,12 @@ func (w *Wire) tellDroppedLocked() {
 	w.dropped = 0
 }
 
-// Close records the end of the connection. err is the reason, or nil for a clean end. Only the
-// first call has an effect.
+// ErrHungUp ends a connection that the client closed while it was whole: its waiting calls are
+// cancelled, and no rule is broken.
+var ErrHungUp = errors.New("closed by the client")
+
+// Close records the end of the connection. err is the reason, or nil for a clean end, and
+// [ErrHungUp] if the client closed it. Only the first call has an effect.
 func (w *Wire) Close(err error) {
 	if w.closed.Swap(true) {
 		return
@@ -214,13 +218,16 @@ type transport struct {
 	jsonrpc.Transport
 	w     *Wire
 	read  Dir
-	shown bool // a TryWrite has recorded the burst of the next Write
+	shown bool        // a TryWrite has recorded the burst of the next Write
+	ended atomic.Bool // Read has failed
 }
 
 func (t *transport) Read() (payload []byte, more bool, err error) {
 	payload, more, err = t.Transport.Read()
 	if err == nil {
 		t.w.Payload(t.read, payload)
+	} else {
+		t.ended.Store(true)
 	}
 	return payload, more, err
 }
@@ -250,7 +257,11 @@ func (t *transport) record(b jsonrpc.Burst) {
 }
 
 func (t *transport) Close() error {
+	var why error
+	if t.read == In && !t.ended.Load() {
+		why = ErrHungUp
+	}
 	err := t.Transport.Close()
-	t.w.Close(nil)
+	t.w.Close(why)
 	return err
 }

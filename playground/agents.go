@@ -1,6 +1,7 @@
 package playground
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -42,7 +43,7 @@ func (l *agentLink) close() {
 	if l.idle != nil {
 		l.idle()
 	}
-	l.wire.Close(err)
+	l.wire.Close(cmp.Or(err, capture.ErrHungUp))
 }
 
 // dialAgent opens a separate conversation with the agents of a target. The client of the target's

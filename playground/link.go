@@ -2,6 +2,7 @@ package playground
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,7 +207,7 @@ func reason(err error) string {
 func (l *link) end(why error) {
 	l.over.Do(func() {
 		close(l.done)
-		l.wire.Close(why)
+		l.wire.Close(cmp.Or(why, capture.ErrHungUp))
 		l.mu.Lock()
 		waits := l.waits
 		l.waits = nil
