@@ -67,7 +67,7 @@ SLOW_TESTS := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBou
 SLOW_SCRIPTS := call|check|config|diff|doctor|edit|errors|help|import|learn|list|man|mcperrors|mcphelp|mistakes|names|output|params|raw|secrets|stdin|tls|trace
 SLOW         := ^($(SLOW_TESTS))$$|^TestScripts$$/^($(SLOW_SCRIPTS))$$
 
-# Tests that do less under the race detector (underRace) do all of it without.
+# Tests that do less under the race detector (race.Enabled) do all of it without.
 WHOLE := TestCostIsBounded|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses|TestLong(Texts|Kinds|Encodings|Wider)
 
 # The packages that contain these tests.

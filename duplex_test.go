@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/race"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -138,7 +139,7 @@ func eachDuplex(t *testing.T, f func(t *testing.T, c *Client)) {
 // manyCalls returns how many calls a test makes at once: a thousand, and a tenth of that under the
 // race detector, which finds the same races with them.
 func manyCalls() int {
-	if underRace {
+	if race.Enabled {
 		return 100
 	}
 	return 1000

@@ -13,14 +13,30 @@ import (
 	"github.com/da1ed7bb/parley/mcp/mcphttp"
 )
 
-// serveHoldChild is the main function of the copy of the test program that serves all protocols
-// over HTTP at an address.
-func serveHoldChild(at string) int {
+// listenInChild listens, serves, and writes the address to stdout for startServer. It returns the
+// exit code of the copy of the test program.
+func listenInChild(l *Listener, at string) int {
 	target, err := ParseTarget(at)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}
+	s, err := l.Listen(context.Background(), target)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
+	fmt.Println(s.Targets()[0])
+	if err := s.Serve(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
+	return 0
+}
+
+// serveHoldChild is the main function of the copy of the test program that serves all protocols
+// over HTTP at an address.
+func serveHoldChild(at string) int {
 	heap.Bound() // as the command does
 	tools := mcp.NewServer(mcp.Implementation{Name: "hold", Version: "1"}, nil)
 	mcp.AddTool(tools, mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
@@ -53,18 +69,10 @@ func serveHoldChild(at string) int {
 	}), nil)
 	m := testMux(make(chan struct{}, 1))
 	over := mcphttp.NewHandler(tools, &mcphttp.Options{Unguarded: true})
-	s, err := (&Listener{Handler: m, Mode: m.Mode, Mounts: map[string]Mount{
+	return listenInChild(&Listener{Handler: m, Mode: m.Mode, Mounts: map[string]Mount{
 		"/mcp": {Handler: over},
 		"/a2a": {Handler: &a2ahttp.Server{A2A: agents, Unguarded: true}},
-	}}).Listen(context.Background(), target)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 3
-	}
-	if err := s.Serve(context.Background()); err != nil {
-		return 3
-	}
-	return 0
+	}}, at)
 }
 
 // holdChild is the environment variable of that copy, with its address.

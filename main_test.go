@@ -33,7 +33,11 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(childVariable); mode != "" {
 		fmt.Fprintln(os.Stderr, "child:", mode)
 		heap.Bound() // as the command does
-		if err := Serve(context.Background(), testMux(make(chan struct{}, 1)), mode); err != nil {
+		mux := testMux(make(chan struct{}, 1))
+		if !strings.HasPrefix(mode, "stdio:") {
+			os.Exit(listenInChild(&Listener{Handler: mux, Mode: mux.Mode}, mode))
+		}
+		if err := Serve(context.Background(), mux, mode); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(3)
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/da1ed7bb/parley/internal/x/race"
 	"github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -61,7 +62,7 @@ func pairsAtOnce() int {
 	switch {
 	case os.Getenv("PARLEY_LONG") != "":
 		return 1000
-	case underRace:
+	case race.Enabled:
 		return 10
 	}
 	return 100

@@ -3,9 +3,9 @@
 package parley
 
 import (
+	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,11 +28,12 @@ type servedChild struct {
 	base, most int // its memory in MiB when weigh was called, and the most of all samples since
 }
 
-// startServer starts a copy of this program that gets its address in an environment variable, and
-// connects to it. The copy is killed at the end of the test.
+// startServer starts a copy of this program that gets its address in an environment variable and
+// writes the one that it listens on to stdout, and connects to it. The copy is killed at the end of
+// the test.
 func startServer(t *testing.T, variable, scheme string) *servedChild {
 	t.Helper()
-	at := scheme + "://127.0.0.1:" + freePort(t)
+	at := scheme + "://127.0.0.1:0"
 	if scheme == "unix" {
 		dir, err := os.MkdirTemp("", "parley") //nolint:usetesting // short: the path of a Unix socket has room for 108 bytes
 		if err != nil {
@@ -41,16 +42,16 @@ func startServer(t *testing.T, variable, scheme string) *servedChild {
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		at = "unix:" + filepath.Join(dir, "s")
 	}
-	target, err := ParseTarget(at)
-	if err != nil {
-		t.Fatal(err)
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), variable+"="+at)
+	cmd.Env, cmd.Stderr = append(os.Environ(), variable+"="+at), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +59,14 @@ func startServer(t *testing.T, variable, scheme string) *servedChild {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := ParseTarget(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &servedChild{t: t, target: target, pid: cmd.Process.Pid}
 	s.dial()
 	return s
@@ -188,16 +197,4 @@ func residentMiB(pid int) int {
 	var kib int
 	_, _ = fmt.Sscan(rest, &kib) // 0 on failure
 	return kib >> 10
-}
-
-// freePort returns a port of the loopback interface on which no program listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }

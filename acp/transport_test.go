@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,7 +74,7 @@ var transports = map[string]func(t *testing.T, s *stage) *acp.Client{
 }
 
 // listen serves at an address, as for any other Handler, and dials it.
-func listen(t *testing.T, s *stage, address string) *acp.Client {
+func listen(t testing.TB, s *stage, address string) *acp.Client {
 	t.Helper()
 	target, err := parley.ParseTarget(address)
 	if err != nil {
@@ -290,10 +289,10 @@ func TestManyStreamsOnOneWebSocket(t *testing.T) {
 }
 
 // TestCancelBesideManyStreams checks that a cancel over a WebSocket full of streams reaches its
-// agent within 100 ms.
+// agent. BenchmarkCancel measures how soon.
 func TestCancelBesideManyStreams(t *testing.T) {
 	s := newStage(t, nil)
-	heard := make(chan time.Time, 50)
+	heard := make(chan struct{}, 50)
 	s.add("ticks", func(ctx context.Context, j *acp.Job) error {
 		s.begun <- j
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -305,7 +304,7 @@ func TestCancelBesideManyStreams(t *testing.T) {
 					return err
 				}
 			case <-ctx.Done():
-				heard <- time.Now()
+				heard <- struct{}{}
 				return ctx.Err()
 			}
 		}
@@ -324,15 +323,11 @@ func TestCancelBesideManyStreams(t *testing.T) {
 	for i := range jobs {
 		jobs[i] = eventually(t, s.begun)
 	}
-	took := make([]time.Duration, streams)
-	for i, j := range jobs {
-		start := time.Now()
+	for _, j := range jobs {
 		must(t)(c.Cancel(t.Context(), j.ID()))
-		took[i] = eventually(t, heard).Sub(start)
+		eventually(t, heard)
 	}
 	all.Wait()
-	slices.Sort(took)
-	t.Logf("median %v, nine of ten within %v, all within %v", took[streams/2], took[streams*9/10], took[streams-1])
 }
 
 // A cutter is a transport whose connections break.

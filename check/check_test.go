@@ -5,6 +5,7 @@ import (
 
 	"github.com/da1ed7bb/parley"
 	"github.com/da1ed7bb/parley/check"
+	"github.com/da1ed7bb/parley/internal/x/race"
 )
 
 // everything are the options of the strictest check.
@@ -34,7 +35,7 @@ func TestACorrectServerPasses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of the time is waiting
 			o := everything()
-			o.Hard = !underRace
+			o.Hard = !race.Enabled
 			least := 300
 			if name == "lsp" { // as tcp, but for the frames
 				o.Only, least = []string{"framing", "hard/broken-length", "id"}, 60

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/check"
+	"github.com/da1ed7bb/parley/internal/x/race"
 )
 
 // A mutant is a defect of plainServer and a rule that must find it.
@@ -106,7 +107,7 @@ func TestMutants(t *testing.T) {
 	}
 	for i, m := range slices.Concat(mutants, hardMutants) {
 		hard := i >= len(mutants)
-		if underRace && (i%8 != 0 || hard) {
+		if race.Enabled && (i%8 != 0 || hard) {
 			continue
 		}
 		t.Run(m.defect+"/"+m.rule, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/check"
+	"github.com/da1ed7bb/parley/internal/x/race"
 )
 
 // A profileMutant is a defect of a server of a protocol on top of JSON-RPC 2.0, and a rule that
@@ -364,7 +365,7 @@ func TestProfiles(t *testing.T) {
 // TestProfileMutants plants the defects of profiles, each over a transport where its rule applies.
 func TestProfileMutants(t *testing.T) {
 	for i, m := range profileMutants {
-		if underRace && i%4 != 0 {
+		if race.Enabled && i%4 != 0 {
 			continue
 		}
 		t.Run(m.profile+"/"+m.defect, func(t *testing.T) {

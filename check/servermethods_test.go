@@ -66,7 +66,7 @@ func (s *plainServer) run(c parsedCall) (result json.RawMessage, fault *rpcError
 		if s.has("long-call-fails") && in.Ms > 1000 {
 			return nil, &rpcError{-32000, "Timeout", nil}
 		}
-		time.Sleep(time.Duration(in.Ms) * time.Millisecond)
+		time.Sleep(time.Duration(in.Ms) * time.Millisecond) // as the method sleep requires
 		return json.RawMessage(strconv.Itoa(in.Ms)), nil
 	case "panic":
 		panic("boom")
@@ -206,7 +206,7 @@ func (s *plainServer) failure(params json.RawMessage, invalid *rpcError) *rpcErr
 		s.mu.Lock()
 		s.shared = e
 		s.mu.Unlock()
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // so that another error may come in between, which is the fault
 		s.mu.Lock()
 		e = s.shared
 		s.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -636,15 +635,20 @@ func TestListChanged(t *testing.T) {
 // TestServerThatIsDown checks that a server that was never reached is named, and that its arrival
 // is announced.
 func TestServerThatIsDown(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	// A port that is closed and opened again could be taken by others, so the server ends its
+	// connections until it is up.
+	var up atomic.Bool
+	late := mcphttp.NewHandler(fixture("late", nil, mcp.V20260728), nil)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !up.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		late.ServeHTTP(w, r)
+	}))
+	defer site.Close()
 	g := gateWith(t, "servers:\n"+
 		"  up: {protocol: mcp, url: "+web(t, fixture("up", nil, mcp.V20250618), nil)+"}\n"+
-		"  late: {protocol: mcp, url: \"http://"+address+"\"}\n", nil)
+		"  late: {protocol: mcp, url: "+site.URL+"}\n", nil)
 	told := make(chan mcp.Change, 10)
 	c := use(t, g.url("/mcp"), mcp.V20251125, mcp.ClientOptions{OnChange: func(ch mcp.Change) { told <- ch }}, nil)
 	page, err := c.ListTools(t.Context(), nil)
@@ -654,12 +658,7 @@ func TestServerThatIsDown(t *testing.T) {
 	if _, err := c.CallTool(t.Context(), "late__echo", nil, nil); !errors.Is(err, jsonrpc.ErrInvalidParams) {
 		t.Errorf("a tool that is not known: %v", err)
 	}
-	site := &httptest.Server{Config: &http.Server{Handler: mcphttp.NewHandler(fixture("late", nil, mcp.V20260728), nil)}}
-	if site.Listener, err = net.Listen("tcp", address); err != nil {
-		t.Fatal(err)
-	}
-	site.Start()
-	defer site.Close()
+	up.Store(true)
 	for eventually(t, told).Method != mcp.NotifyToolsChanged {
 	}
 	r, err := c.CallTool(t.Context(), "late__echo", nil, nil)

@@ -36,7 +36,7 @@ func (r *queueRun) call(ctx context.Context, principal string, weight int, bytes
 		}
 		r.mu.Unlock()
 		if err == nil {
-			time.Sleep(took)
+			time.Sleep(took) // in a synctest bubble
 			r.q.leave(weight)
 		}
 	})

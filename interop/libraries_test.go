@@ -56,7 +56,7 @@ func sourcegraphMethods(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Request
 		if r.Params == nil || json.Unmarshal(*r.Params, &in) != nil {
 			return nil, &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: "Invalid params"}
 		}
-		time.Sleep(time.Duration(in.Ms) * time.Millisecond)
+		time.Sleep(time.Duration(in.Ms) * time.Millisecond) // as the method sleep requires
 		return in.Ms, nil
 	}
 	return nil, &jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: "Method not found"}

@@ -283,7 +283,7 @@ func ourCancel(t *testing.T, c *parley.Client, s peerServer) {
 	if err := c.Call(ctx, s.prefix+"sleep", []int{ms}, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("sleep with a deadline = %v", err)
 	}
-	if took := time.Since(start); took > 4*time.Second {
+	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("a call with a deadline of 50 ms took %v", took)
 	}
 	if n, err := jsonrpc.Call[int](t.Context(), c, s.prefix+"add", []int{5, 3}); err != nil || n != 8 {

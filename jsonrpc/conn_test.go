@@ -87,7 +87,7 @@ func TestEachCallerGetsItsOwnAnswer(t *testing.T) {
 	m.Add("echo", Func(func(ctx context.Context, in struct {
 		N, Ms int
 	}) (int, error) {
-		time.Sleep(time.Duration(in.Ms) * time.Millisecond)
+		time.Sleep(time.Duration(in.Ms) * time.Millisecond) // in a synctest bubble
 		return in.N, nil
 	}))
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestNotificationsKeepTheirOrder(t *testing.T) {
 	m := new(Mux)
 	m.Add("log", Func(func(_ context.Context, in []int) (any, error) {
 		if in[0]%10 == 0 {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // so that a later one could overtake it
 		}
 		log = append(log, in[0])
 		return nil, nil

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/race"
 	. "github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -25,7 +26,7 @@ import (
 func TestAskingAgainstAModel(t *testing.T) {
 	seed := rand.Uint64()
 	runs := 300
-	if underRace {
+	if race.Enabled {
 		runs = 30
 	}
 	if s := os.Getenv("PARLEY_SEED"); s != "" {
@@ -192,7 +193,7 @@ func (m *model) step() {
 		for _, k := range waiting {
 			m.giveUp(k, "timeout")
 		}
-		time.Sleep(63 * time.Second)
+		time.Sleep(63 * time.Second) // in a synctest bubble
 	default:
 		m.send("no JSON")
 	}

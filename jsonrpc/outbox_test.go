@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/race"
 	. "github.com/da1ed7bb/parley/jsonrpc"
 )
 
@@ -125,7 +126,7 @@ func TestSlowButSteadyPeerGetsAll(t *testing.T) {
 // longMessages returns how many messages of 1 MiB are sent: far more than the 8 MiB that wait by
 // default, or, under the race detector, three times that.
 func longMessages() int {
-	if underRace {
+	if race.Enabled {
 		return 24
 	}
 	return 96

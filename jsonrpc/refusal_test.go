@@ -102,7 +102,7 @@ func TestARefusalIsNotGuessed(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			call(ctx, c, "huge", make(chan error, 1))
-			time.Sleep(2 * time.Second)
+			time.Sleep(2 * time.Second) // in a synctest bubble
 			batch(c, results)
 			w.send(refusalNull, `[{"jsonrpc":"2.0","result":1,"id":2},{"jsonrpc":"2.0","result":1,"id":3}]`)
 		}, ""},

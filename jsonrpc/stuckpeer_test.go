@@ -213,7 +213,7 @@ func TestANotificationAfterARejection(t *testing.T) {
 type slow struct{ *deaf }
 
 func (s slow) Read() ([]byte, bool, error) {
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // in a synctest bubble
 	return s.deaf.Read()
 }
 

@@ -65,7 +65,7 @@ func answered(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","result":"do
 func TestWhatComesAloneIsTriedFirst(t *testing.T) {
 	done := Func(func(context.Context, struct{}) (string, error) { return "done", nil })
 	nap := Func(func(_ context.Context, _ struct{}) (string, error) {
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // in a synctest bubble
 		return "done", nil
 	})
 	for _, tt := range []struct {

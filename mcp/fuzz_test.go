@@ -125,7 +125,7 @@ func FuzzSchema(f *testing.F) {
 		for _, value := range []string{`{}`, `[]`, `1`, `"x"`, `{"a":{"a":{"a":[1,2,{"a":null}]}}}`, string(raw)} {
 			_ = s.validate(t.Context(), jsonrpc.Raw(value))
 		}
-		if took := time.Since(begin); took > 5*time.Second {
+		if took := time.Since(begin); took > 20*time.Second {
 			t.Fatalf("%s took %v", raw, took)
 		}
 	})

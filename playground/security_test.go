@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/da1ed7bb/parley/capture"
+	"github.com/da1ed7bb/parley/internal/x/race"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/playground"
 )
@@ -365,7 +366,7 @@ func TestCopiesAreQuoted(t *testing.T) {
 // available.
 func TestALongSessionOpensFast(t *testing.T) {
 	messages, limit := 100_000, time.Second
-	if raceEnabled { // the race detector makes it many times slower
+	if race.Enabled { // the race detector makes it many times slower
 		messages, limit = 5_000, time.Minute
 	}
 	var file bytes.Buffer

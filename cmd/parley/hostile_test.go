@@ -27,6 +27,7 @@ import (
 	"github.com/da1ed7bb/parley/agent/acpagent"
 	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/internal/x/harmless"
+	"github.com/da1ed7bb/parley/internal/x/race"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/stdio"
 )
@@ -100,7 +101,7 @@ func escapes(t *testing.T) map[string]string {
 func kindsToRun(t *testing.T) map[string]string {
 	t.Helper()
 	all := escapes(t)
-	if underRace {
+	if race.Enabled {
 		return map[string]string{"fake": all["fake"], "fake, reversed": all["fake, reversed"]}
 	}
 	return all

@@ -37,7 +37,7 @@ func logged(t *testing.T, level slog.Level, o *SlogOptions, h jsonrpc.Handler, r
 
 func TestSlog(t *testing.T) {
 	slow := jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) (any, error) {
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(1500 * time.Millisecond) // in a synctest bubble
 		return jsonrpc.Raw(`"twelve bytes"`), nil
 	})
 	private := errors.New("open /etc/secret: denied")

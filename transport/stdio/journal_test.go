@@ -70,7 +70,7 @@ func TestJournalRate(t *testing.T) {
 			write(j, flood(600))
 			synctest.Wait() // the lines are reported
 		}
-		time.Sleep(1100 * time.Millisecond)
+		time.Sleep(1100 * time.Millisecond) // in a synctest bubble
 		synctest.Wait()
 		write(j, []byte("later\n"))
 	})

@@ -118,7 +118,7 @@ func nestOverPipes(t *testing.T, callers, size int) {
 		}
 	}
 	wait.Wait()
-	if took := time.Since(start); took > 500*time.Millisecond {
+	if took := time.Since(start); took > 500*time.Millisecond { // in a synctest bubble
 		t.Errorf("everything waited for %v", took)
 	}
 	for _, c := range conns {

@@ -58,12 +58,12 @@ type drip struct{ left int }
 
 func (d *drip) Read(p []byte) (int, error) {
 	if d.left == 0 {
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // in a synctest bubble
 		return 0, io.ErrUnexpectedEOF
 	}
 	d.left--
 	p[0] = ' '
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) // in a synctest bubble
 	return 1, nil
 }
 
@@ -99,7 +99,7 @@ func (s *steady) Read(p []byte) (int, error) {
 	if s.left == 0 {
 		return 0, io.EOF
 	}
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // in a synctest bubble
 	n := min(10<<10, len(p), s.left)
 	s.left -= n
 	return n, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/da1ed7bb/parley/internal/x/race"
 	"github.com/da1ed7bb/parley/internal/x/secret"
 )
 
@@ -237,7 +238,7 @@ func TestBoundOfHeaders(t *testing.T) {
 // shorter returns the beginning of text under the race detector. Time that grows faster than a text
 // shows without it.
 func shorter(text string) string {
-	if underRace {
+	if race.Enabled {
 		return text[:min(len(text), 1<<17)]
 	}
 	return text

@@ -1,0 +1,2 @@
+// Package race tells tests whether the race detector is on, which multiplies time and memory.
+package race

@@ -1,5 +1,0 @@
-//go:build !race
-
-package playground_test
-
-const raceEnabled = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package parley
-
-// underRace reports whether the race detector is on, which multiplies time and memory.
-const underRace = true
