@@ -249,9 +249,9 @@ type follower struct {
 	why error      // a question that was not answered
 }
 
-// unanswered notes that a question has no answer. If the caller has gone, it waits until the agent
-// was told: without that, the reply looks like one of a caller that is still there. ctx is that of
-// the question, which ends when session/cancel was sent.
+// unanswered stores that a question has no answer. If the caller has gone, it waits until
+// session/cancel was sent, which ends ctx, the context of the question: a reply before that would
+// look like one of a caller that is still there.
 func (f *follower) unanswered(ctx context.Context, err error, q *agent.Question) {
 	if f.ctx.Err() != nil {
 		grace.Closed(ctx.Done(), grace.Time)

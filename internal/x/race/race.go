@@ -1,2 +1,2 @@
-// Package race tells tests whether the race detector is on, which multiplies time and memory.
+// Package race says whether the race detector is on, which multiplies time and memory of tests.
 package race
