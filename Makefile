@@ -12,6 +12,9 @@ export GOTOOLCHAIN
 # What is built does not depend on the folder of the checkout, so that a fresh clone finds it in Go's cache.
 export GOFLAGS := -trimpath $(shell go env GOFLAGS)
 
+# A test binary under the race detector otherwise sleeps for a second before it exits.
+export GORACE ?= atexit_sleep_ms=0
+
 FUZZTIME ?= 2s
 FUZZ     ?=
 BENCH    ?= .
@@ -64,11 +67,11 @@ lint: ## gofmt, go vet, the linters of .golangci.yml, and plain English (tools/w
 # What computes for long, and what the race detector makes slow without showing it anything new, runs without it: bounds of
 # memory, and scripts of commands that end at once. make test-long runs it with the detector too (SLOW=).
 SLOW_TESTS := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBounded|TestRejectionsAreBounded|TestSlowPeersAreReadAtTheirPace|TestPeerThatStopsReadingIsClosed|TestTasksThatAreOverAreBounded|TestSessionsHoldLittle|TestListOfEndlessSize|TestHostileOutputSchema|TestHostileSchemas|TestRequestsOfTheServerWeigh|TestAnnouncedPromptsAreBounded|TestOutputIsBounded|TestBytesOfSessionsAreBounded|TestFlippedByte|TestLargeMessages
-SLOW_SCRIPTS := call|check|config|diff|doctor|edit|errors|help|import|learn|list|man|mcperrors|mcphelp|mistakes|names|output|params|raw|secrets|stdin|tls|trace
+SLOW_SCRIPTS := call|check|config|diff|doctor|edit|errors|gatecheck|help|import|learn|list|man|mcpask|mcperrors|mcphelp|mistakes|names|output|params|raw|secrets|stdin|test|tls|trace
 SLOW         := ^($(SLOW_TESTS))$$|^TestScripts$$/^($(SLOW_SCRIPTS))$$
 
 # Tests that do less under the race detector (race.Enabled) do all of it without.
-WHOLE := TestCostIsBounded|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses|TestLong(Texts|Kinds|Encodings|Wider)
+WHOLE := TestCostIsBounded|TestNestedCallsOverPipesDoNotPause|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses|TestLong(Texts|Kinds|Encodings|Wider)
 
 # The packages that contain these tests.
 WITHOUT = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=interop --exclude-dir=node_modules 'func ($(SLOW_TESTS)|TestScripts|$(WHOLE))\>' .)))

@@ -194,7 +194,7 @@ func TestTimeline(t *testing.T) {
 	p.shot("zoomed")
 	p.click("button", "All")
 	p.gone("button", "All")
-	p.grant("clipboard-read")
+	p.grantClipboard()
 	p.click("button", "Copy as Mermaid")
 	p.says("Copied.")
 	if text := ask[string](p, "navigator.clipboard.readText()"); !strings.HasPrefix(text, "sequenceDiagram\n") || !strings.Contains(text, "tools/call book-table") {

@@ -9,11 +9,12 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// choose selects an option of a select.
+// choose selects an option of a select, and waits until the option is there.
 func (p *tab) choose(name, value string) {
 	p.t.Helper()
 	p.see("combobox", name)
-	ask[bool](p, `(() => { const e = `+thing("combobox", name)+`; e.value = `+quoted(value)+`; e.dispatchEvent(new Event("change", {bubbles: true})); return e.value === `+quoted(value)+` })()`)
+	p.until("the option "+value+" of "+name+" is missing", `[...`+thing("combobox", name)+`.options].some((o) => o.value === `+quoted(value)+`)`)
+	ask[bool](p, `(() => { const e = `+thing("combobox", name)+`; e.value = `+quoted(value)+`; e.dispatchEvent(new Event("change", {bubbles: true})); return true })()`)
 }
 
 // TestSavedCall checks that a call is saved with a variable and a check, runs and passes, is

@@ -256,12 +256,15 @@ func (p *tab) drag(expression string, from, to float64) {
 	call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseReleased", X: x(to), Y: at.Y, Button: "left", ClickCount: 1})
 }
 
-// grant grants the page a browser permission.
-func (p *tab) grant(name string) {
+// grantClipboard lets the page write to the clipboard, which a browser without windows does not by
+// itself, and lets the test read it.
+func (p *tab) grantClipboard() {
 	p.t.Helper()
-	may := cdbrowser.SetPermissionParams{Permission: &cdbrowser.PermissionDescriptor{Name: name}, Setting: "granted", BrowserContextID: profile(p)}
-	if _, err := chromedp.CallBrowser(p.ctx, cdbrowser.SetPermission, may); err != nil {
-		p.t.Fatal(err)
+	for _, name := range []string{"clipboard-read", "clipboard-write"} {
+		may := cdbrowser.SetPermissionParams{Permission: &cdbrowser.PermissionDescriptor{Name: name}, Setting: "granted", BrowserContextID: profile(p)}
+		if _, err := chromedp.CallBrowser(p.ctx, cdbrowser.SetPermission, may); err != nil {
+			p.t.Fatal(err)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/da1ed7bb/parley/internal/x/race"
 	"github.com/da1ed7bb/parley/jsonrpc"
 	"github.com/da1ed7bb/parley/transport/stream"
 )
@@ -77,6 +78,9 @@ func (p *pipe) Close() error {
 // responses that the other one does not read.
 func TestNestedCallsOverPipesDoNotPause(t *testing.T) {
 	for _, row := range []struct{ callers, size int }{{60, 128 << 10}, {600, 16 << 10}, {300, 3 << 10}} {
+		if race.Enabled {
+			row.callers /= 6
+		}
 		t.Run(fmt.Sprint(row.size), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { nestOverPipes(t, row.callers, row.size) })
 		})
