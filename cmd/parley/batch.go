@@ -46,7 +46,7 @@ func (c *call) runBatch(ctx context.Context, dialer *parley.Dialer, words []stri
 // unanswered returns the IDs of the calls that timed out.
 func unanswered(items []jsonrpc.Item) (ids []jsonrpc.ID) {
 	for _, item := range items {
-		if errors.Is(item.Err, context.DeadlineExceeded) {
+		if isLate(item.Err) {
 			ids = append(ids, item.ID)
 		}
 	}

@@ -386,7 +386,7 @@ const hangUpTime = 500 * time.Millisecond
 // time is up: then the child has half a second (hangUpTime), and ends with this process at the
 // latest.
 func hangUp(err error, end func() error) {
-	if !errors.Is(err, context.DeadlineExceeded) {
+	if !isLate(err) {
 		_ = end() // see above
 		return
 	}
@@ -429,7 +429,7 @@ func (c *call) explain(ctx context.Context, method string, err error, waiting ..
 	switch {
 	case ctx.Err() != nil:
 		return &shownError{method + ": cancelled; the server was notified", context.Cause(ctx)}
-	case errors.Is(err, context.DeadlineExceeded):
+	case isLate(err):
 		text := fmt.Sprintf("%s: no response within %s (--timeout)%s", method, c.reach.timeout, outstanding(waiting))
 		if n := c.arrived.Load(); n > 0 { // how far the call got
 			text += fmt.Sprintf("; %s arrived, the last %s ago", countOf(int(n), "notification"), time.Since(time.Unix(0, c.last.Load())).Round(time.Millisecond))

@@ -185,7 +185,7 @@ func passed(format string, args ...any) step {
 // failed returns a failed step with the reason and its fix.
 func (d *doctor) failed(exit int, err error, fix string) step {
 	text := inOneLine(err.Error())
-	if errors.Is(err, context.DeadlineExceeded) {
+	if isLate(err) {
 		text = fmt.Sprintf("no response within %s (--timeout)", d.reach.timeout)
 	}
 	return step{State: stepFailed, Detail: visible(d.app.secrets.Address(text), 400), Fix: fix, Exit: exit}
@@ -233,14 +233,14 @@ func (d *doctor) tcp(ctx context.Context) step {
 		reason := (&dialError{d.target, err}).Error()
 		fix := "start the server, or check the port: nothing listens at " + address
 		switch {
-		case errors.Is(err, context.DeadlineExceeded) || is[net.Error](err) && strings.Contains(reason, "timeout"):
+		case isLate(err) || is[net.Error](err) && strings.Contains(reason, "timeout"):
 			fix = "a firewall may drop the packets: check it, and the address"
 		case network == "unix" && strings.Contains(reason, "no such file"):
 			fix = "start the server, or check the path of the socket"
 		case strings.Contains(reason, "permission denied"):
 			fix = "run as the user who owns the socket, or change its mode"
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
+		if isLate(err) {
 			return d.failed(exitAway, err, fix)
 		}
 		return d.failed(exitAway, errors.New(reason), fix)
@@ -346,7 +346,7 @@ func (d *doctor) http(ctx context.Context) step {
 		method, body = http.MethodGet, ""
 	}
 	resp, text, err := d.send(ctx, method, address, body)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if isLate(err) {
 		return d.failed(exitAway, err, d.protocolFix(err))
 	}
 	if err != nil {
@@ -440,7 +440,7 @@ func (d *doctor) wellKnown(ctx context.Context) step {
 
 // bareReasonOf returns the innermost reason of an error of the HTTP client.
 func bareReasonOf(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
+	if isLate(err) {
 		return "no response in time (--timeout)"
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
@@ -531,7 +531,7 @@ func (p *programLines) Write(line []byte) (int, error) {
 
 func (d *doctor) protocolFix(err error) string {
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	case isLate(err):
 		return "the server accepts connections but does not answer: see its log, or raise --timeout"
 	case d.target.Scheme == "exec":
 		return "run the program by hand and look at its stderr; it must speak a protocol on stdin and stdout"

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"syscall"
 
 	"github.com/da1ed7bb/parley"
@@ -110,9 +111,16 @@ func isProtocol(err error) bool {
 
 func isAway(err error) bool {
 	return status(err) != 0 || errors.Is(err, errNothing) || is[*dialError](err) || errors.Is(err, mcp.ErrListenEnded) || errors.Is(err, jsonrpc.ErrClosed) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		isLate(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, parley.ErrAddressInUse) || is[net.Error](err) || is[*tls.CertificateVerificationError](err) ||
 		is[*stdio.ExitError](err) || is[syscall.Errno](err)
+}
+
+// isLate reports whether err means that --timeout was reached. A dial that runs until the deadline
+// of its context ends with the error of the context or with that of the socket, whichever comes
+// first.
+func isLate(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // A dialError reports a server that could not be reached.

@@ -58,7 +58,7 @@ type placeFinder struct {
 // requests to the same host and port, without credentials.
 func (f *placeFinder) explain(ctx context.Context, err error) error {
 	switch {
-	case err == nil, ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), is[*jsonrpc.Error](err), is[*usageError](err):
+	case err == nil, ctx.Err() != nil, isLate(err), is[*jsonrpc.Error](err), is[*usageError](err):
 		return err
 	case f.target.Scheme == "exec" && isCut(err) && !isProtocol(err) && !is[*stdio.ExitError](err):
 		return &placeError{f.target.Argv[0] + " closed its stdout without a response", err}

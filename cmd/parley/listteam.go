@@ -159,7 +159,7 @@ func (s *survey) listMembers(ctx context.Context, members map[string]orchestrato
 
 // reason returns the reason of a failed query.
 func (s *survey) reason(ctx context.Context, err error) string {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+	if isLate(err) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return "no response within " + s.reach.timeout.String() + " (--timeout)"
 	}
 	return s.app.secrets.Address(inOneLine(err.Error()))

@@ -158,7 +158,7 @@ func (s *survey) find(ctx context.Context) (*catalog, error) {
 			return found, nil
 		case ctx.Err() != nil && errors.Is(context.Cause(ctx), errInterrupted):
 			return nil, &shownError{"cancelled", errInterrupted}
-		case errors.Is(err, context.DeadlineExceeded):
+		case isLate(err):
 			late = err
 		case isUnreachable(err):
 			return nil, s.unreachable(err)
