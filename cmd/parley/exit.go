@@ -139,6 +139,8 @@ func (e *dialError) Error() string {
 		reason = dns.Err
 	} else if e.target.Scheme == "exec" || status(e.err) != 0 || is[*parley.TargetError](e.err) || is[*jsonrpc.Error](e.err) {
 		return reason
+	} else if isLate(e.err) {
+		reason = "timeout"
 	}
 	if e.target.Scheme == "exec" {
 		return "start " + e.target.Argv[0] + ": " + reason

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/da1ed7bb/parley"
 )
 
 // TestIsLate checks that a dial that ran until its deadline is reported as a timeout, whichever
@@ -23,6 +25,20 @@ func TestIsLate(t *testing.T) {
 	} {
 		if got := isLate(err); got != want {
 			t.Errorf("isLate(%v) = %v", err, got)
+		}
+	}
+}
+
+// TestDialTimeout checks that a dial that ran until its deadline is reported in the same words,
+// whichever error the system has for it.
+func TestDialTimeout(t *testing.T) {
+	target, err := parley.ParseTarget("ws://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{context.DeadlineExceeded, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}} {
+		if got, want := (&dialError{target, err}).Error(), "cannot reach ws://127.0.0.1:1: timeout"; got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
