@@ -214,7 +214,9 @@ func (c *Child) Stderr() []byte { return c.journal.last(keptStderr) }
 // Read returns the next payload. After a child that ended with an error it returns an error that
 // wraps an *[ExitError]; after one that exited with code 0, io.EOF.
 func (c *Child) Read() (payload []byte, more bool, err error) {
-	c.reading.Lock() // no other Read can hold it: there is one reader
+	if !c.reading.TryLock() { // there is one reader, so Close holds it, until the child has ended
+		return nil, false, fmt.Errorf("stdio: read: %w", jsonrpc.ErrClosed)
+	}
 	defer c.reading.Unlock()
 	if c.isClosing() {
 		return nil, false, fmt.Errorf("stdio: read: %w", jsonrpc.ErrClosed)
