@@ -42,19 +42,23 @@ func TestGoSDKClientThroughBridge(t *testing.T) {
 	}
 }
 
-// TestNPMClientsThroughBridge does the same with the clients of both TypeScript SDKs.
+// TestNPMClientsThroughBridge does the same with the clients of both TypeScript SDKs. Each has a
+// server of its own, as in TestClientsThroughGateway.
 func TestNPMClientsThroughBridge(t *testing.T) {
 	program := harness.Parley(t)
-	address := ourEndpoint(t) + "/mcp"
-	here := bridgeToChild(t)
 	for _, script := range [][]string{
 		{"node/client-v1.mjs"}, {"node/client-v2.mjs", "auto"}, {"node/client-v2.mjs", "legacy"}, {"node/client-v2.mjs", "2026-07-28"},
 	} {
-		for mode, args := range map[string][]string{"stdio": {program, "bridge", "--from", "stdio:", "--to", address}, "http": {here}} {
+		for _, mode := range []string{"stdio", "http"} {
 			t.Run(strings.Join(append(script[:len(script):len(script)], mode), " "), func(t *testing.T) {
 				t.Parallel()
 				words := append(script[1:len(script):len(script)], mode)
-				harness.Checks(t, node(t, script[0], append(words, args...)...))
+				if mode == "stdio" {
+					words = append(words, program, "bridge", "--from", "stdio:", "--to", ourEndpoint(t)+"/mcp")
+				} else {
+					words = append(words, bridgeToChild(t))
+				}
+				harness.Checks(t, node(t, script[0], words...))
 			})
 		}
 	}
