@@ -29,6 +29,7 @@ FACTOR   ?= 4
 ONLY     ?=
 PKGS     ?= ./...
 RUN      ?=
+LIMIT    ?= 15m
 
 # Test binaries that run at once: most of them wait more than they compute.
 AT_ONCE  ?= 4
@@ -54,9 +55,9 @@ generate: ## run go generate; fails if that changes a file
 	scripts/unchanged go generate ./...
 
 tidy: ## fails if a go.mod says more or less than the code needs
-	go mod tidy -diff
-	cd bench && go mod tidy -diff
-	cd interop && go mod tidy -diff
+	@failed=0; for module in . bench interop; do \
+		(cd $$module && go mod tidy -diff) || { failed=1; echo "$$module/go.mod is not what the code needs; run: cd $$module && go mod tidy" >&2; }; \
+	done; exit $$failed
 
 check: ## quick, for the packages that changed since main and those that import them (ALL=1: all): gofmt, vet, lint, tests without -race
 	@scripts/check
@@ -77,8 +78,8 @@ WHOLE := TestCostIsBounded|TestNestedCallsOverPipesDoNotPause|TestAskingAgainstA
 WITHOUT = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=interop --exclude-dir=node_modules 'func ($(SLOW_TESTS)|TestScripts|$(WHOLE))\>' .)))
 
 race: ## all Go tests (or PKGS) under the race detector, in random order; those that do less under it also without
-	scripts/gotest race $(PKGS) -race -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout 30m $(if $(SLOW),-skip '$(SLOW)')
-	[ '$(PKGS)' != ./... ] || scripts/gotest race.whole '$(WITHOUT)' -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout 30m \
+	scripts/gotest race $(PKGS) -race -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) $(if $(SLOW),-skip '$(SLOW)')
+	[ '$(PKGS)' != ./... ] || scripts/gotest race.whole '$(WITHOUT)' -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) \
 		-run '^($(WHOLE))$$|$(SLOW)'
 
 faults: ## calls over faulty lines, killed children, drains under load, memory, a soak of SOAK (20s)
@@ -107,7 +108,7 @@ bench-size: ## how large a TCP client is, and on small systems
 	cd bench && go run ./size
 
 interop: ## our ends against other people's programs
-	cd interop && ../scripts/gotest interop "$$(go list ./... | grep -v '/interop/page$$' | tr '\n' ' ')" -race -count=1 -timeout 40m -p $(AT_ONCE)
+	cd interop && ../scripts/gotest interop "$$(go list ./... | grep -v '/interop/page$$' | tr '\n' ' ')" -race -count=1 -timeout 40m -p $(AT_ONCE) $(RUN)
 
 page: ## the page: built again without a difference, its own tests, Chromium on it (RUN='-run REGEXP': only these)
 	scripts/page $(RUN)
