@@ -65,6 +65,8 @@ check: ## quick, for the packages that changed since main and those that import 
 lint: ## gofmt, go vet, the linters of .golangci.yml, and plain English (tools/words)
 	scripts/lint
 
+# Tests run without go vet: lint applies its analyzers to the same files.
+
 # What computes for long, and what the race detector makes slow without showing it anything new, runs without it: bounds of
 # memory, and scripts of commands that end at once. make test-long runs it with the detector too (SLOW=).
 SLOW_TESTS := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBounded|TestRejectionsAreBounded|TestSlowPeersAreReadAtTheirPace|TestPeerThatStopsReadingIsClosed|TestTasksThatAreOverAreBounded|TestSessionsHoldLittle|TestListOfEndlessSize|TestHostileOutputSchema|TestHostileSchemas|TestRequestsOfTheServerWeigh|TestAnnouncedPromptsAreBounded|TestOutputIsBounded|TestBytesOfSessionsAreBounded|TestFlippedByte|TestLargeMessages
@@ -78,13 +80,13 @@ WHOLE := TestCostIsBounded|TestNestedCallsOverPipesDoNotPause|TestAskingAgainstA
 WITHOUT = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=interop --exclude-dir=node_modules 'func ($(SLOW_TESTS)|TestScripts|$(WHOLE))\>' .)))
 
 race: ## all Go tests (or PKGS) under the race detector, in random order; those that do less under it also without
-	scripts/gotest race $(PKGS) -race -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) $(if $(SLOW),-skip '$(SLOW)')
-	[ '$(PKGS)' != ./... ] || scripts/gotest race.whole '$(WITHOUT)' -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) \
+	scripts/gotest race $(PKGS) -race -vet=off -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) $(if $(SLOW),-skip '$(SLOW)')
+	[ '$(PKGS)' != ./... ] || scripts/gotest race.whole '$(WITHOUT)' -vet=off -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) \
 		-run '^($(WHOLE))$$|$(SLOW)'
 
 faults: ## calls over faulty lines, killed children, drains under load, memory, a soak of SOAK (20s)
 	PARLEY_FAULTS=$(FAULTS) PARLEY_CHILD_KILLS=$(KILLS) PARLEY_DRAINS=$(DRAINS) PARLEY_SOAK=$(SOAK) \
-		scripts/gotest faults . -count=1 -parallel 9 -timeout 180m -v -run '^(TestFaults|TestChildrenAreKilled|TestDrainUnderLoad|TestSoak|TestNestedCallsFinish|TestWhatAPeerCanMakeUsHold|TestWhatAProtocolMakesUsHold|TestHalfReadMessages)$$' | grep -vE '=== (RUN|PAUSE|CONT|NAME)'
+		scripts/gotest faults . -vet=off -count=1 -parallel 9 -timeout 180m -v -run '^(TestFaults|TestChildrenAreKilled|TestDrainUnderLoad|TestSoak|TestNestedCallsFinish|TestWhatAPeerCanMakeUsHold|TestWhatAProtocolMakesUsHold|TestHalfReadMessages)$$' | grep -vE '=== (RUN|PAUSE|CONT|NAME)'
 
 fuzz: ## each fuzz target of the packages that changed, for FUZZTIME (2s); FUZZ=-all for all packages
 	scripts/fuzz $(FUZZ) $(FUZZTIME)
@@ -108,7 +110,7 @@ bench-size: ## how large a TCP client is, and on small systems
 	cd bench && go run ./size
 
 interop: ## our ends against other people's programs
-	cd interop && ../scripts/gotest interop "$$(go list ./... | grep -v '/interop/page$$' | tr '\n' ' ')" -race -count=1 -timeout 40m -p $(AT_ONCE) $(RUN)
+	cd interop && ../scripts/gotest interop "$$(go list ./... | grep -v '/interop/page$$' | tr '\n' ' ')" -race -vet=off -count=1 -timeout 40m -p $(AT_ONCE) $(RUN)
 
 page: ## the page: built again without a difference, its own tests, Chromium on it (RUN='-run REGEXP': only these)
 	scripts/page $(RUN)
@@ -119,7 +121,7 @@ tck: ## the A2A conformance kit; TCK is a checkout of github.com/a2aproject/a2a-
 cross: ## the code compiles for the other systems too
 	scripts/cross
 
-PARTS := setup generate tidy lint race fuzz cross faults+interop page
+PARTS := setup+lint generate tidy race fuzz cross faults+interop page
 
 test: ## everything that CI runs; at the end the stages, what failed and how to repeat it
 	@scripts/test $(PARTS)

@@ -184,8 +184,8 @@ func TestLogs(t *testing.T) {
 			"E: Unable to locate package chromium"},
 		"tidy": {"go: example.com/x@v1.0.0: reading file: no such file\nmake: *** [Makefile:50: tidy] Error 1\n", "go: example.com/x@v1.0.0: reading file: no such file"},
 		"page": {"✔ paints (1.2ms)\n✖ folds (0.8ms)\n  AssertionError: 1 !== 2\n      at file:///x/tests/fold.test.js:9:3\n", "✖ folds (0.8ms)"},
-		"cross": {"vet for darwin/arm64\n# github.com/da1ed7bb/parley/store\nvet: store/lock.go:3:5: undefined: flock\nmake: *** [Makefile:98: cross] Error 1\n",
-			"vet: store/lock.go:3:5: undefined: flock"},
+		"cross": {"store/lock.go:3:5: darwin/arm64: undefined: flock\nmake: *** [Makefile:98: cross] Error 1\n",
+			"store/lock.go:3:5: darwin/arm64: undefined: flock"},
 		"generate": {"'go generate ./...' changed these files; commit what it made:\n> M jsonrpc/x_gen.go\n", "> M jsonrpc/x_gen.go"},
 	} {
 		logs := t.TempDir()

@@ -24,6 +24,9 @@ type Run struct {
 	builds map[string][]string
 }
 
+// maxOutput limits the lines that are kept of a test.
+const maxOutput = 10_000
+
 // A test names a test of a package. If name is empty, it is the package as a whole.
 type test struct{ pkg, name string }
 
@@ -98,8 +101,8 @@ func (r *Run) add(e event) {
 		if seed, ok := strings.CutPrefix(e.Output, "-test.shuffle "); ok {
 			r.seeds[e.Package] = strings.TrimSpace(seed)
 		}
-		if len(t.output) < 10_000 {
-			t.output = append(t.output, strings.TrimRight(e.Output, "\n"))
+		if t.output = append(t.output, strings.TrimRight(e.Output, "\n")); len(t.output) >= maxOutput {
+			t.output = slices.Delete(t.output, maxOutput/10, maxOutput/2) // the message may be at its end
 		}
 	case "pass", "fail", "skip":
 		t.action, t.build = e.Action, e.FailedBuild
