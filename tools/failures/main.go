@@ -120,7 +120,15 @@ func (f Failure) lines(most int) []string {
 		title += ": " + strings.TrimSpace(f.Package+" "+f.Test)
 	}
 	lines := []string{title}
-	for _, line := range f.Message[:min(len(f.Message), max(most-2, 1))] {
+	message := f.Message
+	if n := max(most-2, 1); len(message) > n {
+		from := max(n/4, 1)                      // the first messages of a test and its last ones,
+		if slices.ContainsFunc(message, stops) { // or the first places of a panic
+			from = n
+		}
+		message = slices.Concat(message[:from], message[len(message)-n+from:])
+	}
+	for _, line := range message {
 		if len(line) > 300 && !strings.HasPrefix(line, "input ") { // inputs are needed as a whole
 			line = strings.ToValidUTF8(line[:300], "") + "…"
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,6 +146,32 @@ func TestPlanted(t *testing.T) {
 	}
 	for name := range want {
 		t.Errorf("%s is not reported", name)
+	}
+}
+
+// TestManyMessages checks that the end of what a test logs is in its report, and the beginning of a
+// panic.
+func TestManyMessages(t *testing.T) {
+	var log strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&log, "    x_test.go:7: %d\n", i)
+	}
+	for _, c := range []struct {
+		end  string
+		most int
+		want []string
+	}{
+		{"    x_test.go:9: too late\n", 9, []string{"x_test.go:7: 0", "x_test.go:9: too late"}},
+		{"    x_test.go:9: too late\n", 3, []string{"x_test.go:7: 0"}},
+		{"panic: planted\n\tm.example/x_test.go:9 +0x1\n", 9, []string{"panic: planted", "m.example/x_test.go:9"}},
+	} {
+		lines := Failure{Message: Summary(log.String() + c.end)}.lines(c.most)
+		text := strings.Join(lines, "\n")
+		for _, want := range c.want {
+			if len(lines) > c.most || !strings.Contains(text, want) {
+				t.Errorf("no %q, or more than %d lines:\n%s", want, c.most, text)
+			}
+		}
 	}
 }
 

@@ -216,7 +216,7 @@ func (r *Run) repeat(key test) string {
 	}
 	for i := 0; i < len(r.Flags); i++ {
 		switch flag := r.Flags[i]; {
-		case flag == "-run" || flag == "-p": // with their values
+		case flag == "-run" || flag == "-skip" || flag == "-p": // with their values
 			i++
 		case flag == "-shuffle=on" && r.seeds[key.pkg] != "":
 			command += " -shuffle=" + r.seeds[key.pkg]

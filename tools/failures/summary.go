@@ -2,8 +2,12 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
+
+// maxMessages limits the lines of a summary.
+const maxMessages = 20
 
 var (
 	// place matches a message with its place, as tests, compilers and linters print it.
@@ -25,11 +29,15 @@ func Summary(output string) []string {
 		switch {
 		case strings.Contains(line, "WARNING: DATA RACE"):
 			return append([]string{"WARNING: DATA RACE"}, stack(lines[i+1:], "==================")...)
-		case strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: "):
+		case stops(line):
 			return append(messages(lines[:i], 3), append([]string{line}, stack(lines[i+1:], "FAIL\t")...)...)
 		}
 	}
-	if found := messages(lines, 30); len(found) > 0 {
+	if found := messages(lines, maxOutput); len(found) > 0 {
+		// A test that logs much fails at its end, or soon after its beginning.
+		if over := len(found) - maxMessages; over > 0 {
+			found = slices.Delete(found, maxMessages/5, maxMessages/5+over)
+		}
 		return found
 	}
 	var last []string
@@ -39,6 +47,11 @@ func Summary(output string) []string {
 		}
 	}
 	return last[max(0, len(last)-10):]
+}
+
+// stops reports whether a line is the first of a data race or of the end of a program.
+func stops(line string) bool {
+	return line == "WARNING: DATA RACE" || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
 }
 
 // messages returns at most most lines that tell something, each place with the lines that belong to
