@@ -1,6 +1,6 @@
 // Cross type-checks the packages of the module in the working directory and their tests for systems
-// that this machine does not run. It applies the analyzers of go vet to packages with files that are
-// not built here.
+// that this machine does not run. It applies the analyzers of go vet to packages with files that
+// are not built here.
 //
 // Usage: cross GOOS/GOARCH[=PATTERN,…] …
 //
