@@ -69,12 +69,12 @@ lint: ## gofmt, go vet, the linters of .golangci.yml, and plain English (tools/w
 
 # What computes for long, and what the race detector makes slow without showing it anything new, runs without it: bounds of
 # memory, and scripts of commands that end at once. make test-long runs it with the detector too (SLOW=).
-SLOW_TESTS := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBounded|TestRejectionsAreBounded|TestSlowPeersAreReadAtTheirPace|TestPeerThatStopsReadingIsClosed|TestTasksThatAreOverAreBounded|TestSessionsHoldLittle|TestListOfEndlessSize|TestHostileOutputSchema|TestHostileSchemas|TestRequestsOfTheServerWeigh|TestAnnouncedPromptsAreBounded|TestOutputIsBounded|TestBytesOfSessionsAreBounded|TestFlippedByte|TestLargeMessages
-SLOW_SCRIPTS := call|check|config|diff|doctor|edit|errors|gatecheck|help|import|learn|list|man|mcpask|mcperrors|mcphelp|mistakes|names|output|params|raw|secrets|stdin|test|tls|trace
+SLOW_TESTS := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBounded|TestRejectionsAreBounded|TestSlowPeersAreReadAtTheirPace|TestPeerThatStopsReadingIsClosed|TestTasksThatAreOverAreBounded|TestSessionsHoldLittle|TestListOfEndlessSize|TestHostileOutputSchema|TestHostileSchemas|TestRequestsOfTheServerWeigh|TestAnnouncedPromptsAreBounded|TestOutputIsBounded|TestBytesOfSessionsAreBounded|TestFlippedByte|TestLargeMessages|TestNothingHiddenReachesATerminal|TestTablesAreBounded|TestSlowButSteadyPeerGetsAll|TestCostIsBounded|TestLong(Texts|Kinds|Encodings|Wider)|TestNestedCallsFinish|TestAutobahn|TestOnlyJSONRPCWalksJSON|TestEveryPackageExplainsItself
+SLOW_SCRIPTS := call|check|config|diff|doctor|edit|errors|gatecheck|help|import|learn|list|man|mcp|mcpask|mcperrors|mcphelp|mistakes|mock|names|output|params|raw|replay|secrets|stdin|test|tls|trace|wrap
 SLOW         := ^($(SLOW_TESTS))$$|^TestScripts$$/^($(SLOW_SCRIPTS))$$
 
 # Tests that do less under the race detector (race.Enabled) do all of it without.
-WHOLE := TestCostIsBounded|TestNestedCallsOverPipesDoNotPause|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses|TestLong(Texts|Kinds|Encodings|Wider)
+WHOLE := TestNestedCallsOverPipesDoNotPause|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses
 
 # The packages that contain these tests.
 WITHOUT = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=interop --exclude-dir=node_modules 'func ($(SLOW_TESTS)|TestScripts|$(WHOLE))\>' .)))
