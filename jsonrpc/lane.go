@@ -210,11 +210,29 @@ func (l *lane) mayAnswer(t *task) bool {
 	if wait <= 0 && t.first {
 		wait = t.recent.WaitNew()
 	}
+	return l.mayNow(wait)
+}
+
+// mayNow reports whether wait is over. If it is not, resume is called then. The lock is held.
+func (l *lane) mayNow(wait time.Duration) bool {
 	if wait > 0 && !l.later {
 		l.later = true
 		time.AfterFunc(wait, l.resume)
 	}
 	return wait <= 0
+}
+
+// draw takes the part of a bound of all connections that t needs to start, after mayAnswer. Another
+// connection may have taken it in between. The lock is held.
+func (l *lane) draw(t *task) bool {
+	switch {
+	case !t.waits:
+	case t.first:
+		return l.mayNow(t.recent.StartNew())
+	case l.unread != nil && l.overdraws(t.expects):
+		return l.mayNow(min(budget.LongResponses.Take(t.expects), startStep))
+	}
+	return true
 }
 
 // interval returns how long another request waits because some run, and there are too many
@@ -251,15 +269,9 @@ func (l *lane) overdraws(n int64) bool {
 
 // begin counts the response of a request that starts. The lock is held.
 func (l *lane) begin(t *task) {
-	if l.unread != nil && l.overdraws(t.expects) {
-		budget.LongResponses.Take(t.expects)
-	}
 	l.count(t.expects)
 	if t.recent != nil {
 		t.job.run.expects = t.expects
-	}
-	if t.first {
-		t.recent.StartNew()
 	}
 }
 
@@ -346,7 +358,7 @@ func (l *lane) resume() {
 
 // next removes and returns the first task in the queue, if it may run. The lock is held.
 func (l *lane) next() *task {
-	if !l.runnable() {
+	if !l.runnable() || !l.draw(l.queue[l.head]) {
 		l.rouse()
 		return nil
 	}

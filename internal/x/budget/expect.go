@@ -51,21 +51,33 @@ const (
 // IsNew reports whether there was no response yet.
 func (r *Recent) IsNew() bool { return r.n.Load() == 0 }
 
-// StartNew counts a handler that starts while IsNew, until EndNew.
-func (r *Recent) StartNew() {
-	if r.running.Add(1) == 1 {
+// StartNew counts a handler that starts while IsNew, until EndNew, and returns zero. If too many
+// have started, it counts nothing and returns how long the handler waits before it tries again.
+func (r *Recent) StartNew() (wait time.Duration) {
+	if r.since.Load() == 0 {
 		r.since.CompareAndSwap(0, time.Now().UnixNano())
 	}
+	if r.running.Add(1) > mostFirst {
+		if wait = r.firstLeft(); wait > 0 {
+			r.running.Add(-1)
+		}
+	}
+	return wait
 }
 
 // EndNew is called when it has returned.
 func (r *Recent) EndNew() { r.running.Add(-1) }
 
-// WaitNew returns how long another handler waits while IsNew, or zero.
+// WaitNew returns what StartNew would return, and counts nothing.
 func (r *Recent) WaitNew() time.Duration {
 	if r.running.Load() < mostFirst {
 		return 0
 	}
+	return r.firstLeft()
+}
+
+// firstLeft returns how much of firstTime is left.
+func (r *Recent) firstLeft() time.Duration {
 	wait := firstTime - time.Duration(time.Now().UnixNano()-r.since.Load())
 	if wait > firstTime { // the clock was set back
 		return 0
@@ -111,18 +123,30 @@ const (
 // longestTurn is the longest time that one caller takes.
 const longestTurn = overdraftMost * time.Second / overdraftRate
 
-// Wait returns how long a caller must wait before it tries again, or zero.
-func (o *Overdraft) Wait() time.Duration {
-	wait := time.Duration(o.next.Load() - time.Now().UnixNano())
+// Wait returns how long a caller must wait before it tries to take, or zero.
+func (o *Overdraft) Wait() time.Duration { return waitUntil(o.next.Load(), time.Now()) }
+
+func waitUntil(next int64, now time.Time) time.Duration {
+	wait := time.Duration(next - now.UnixNano())
 	if wait > longestTurn { // the clock was set back
 		return 0
 	}
 	return max(wait, 0)
 }
 
-// Take counts n bytes beyond the bound, after Wait returned zero.
-func (o *Overdraft) Take(n int64) {
-	o.next.Store(time.Now().UnixNano() + int64(time.Duration(min(n, overdraftMost))*time.Second/overdraftRate))
+// Take counts n bytes beyond the bound and returns zero. If another caller was faster, it counts
+// nothing and returns how long this one must wait before it tries again.
+func (o *Overdraft) Take(n int64) (wait time.Duration) {
+	turn := time.Duration(min(n, overdraftMost)) * time.Second / overdraftRate
+	for {
+		next, now := o.next.Load(), time.Now()
+		if wait := waitUntil(next, now); wait > 0 {
+			return wait
+		}
+		if o.next.CompareAndSwap(next, now.Add(turn).UnixNano()) {
+			return 0
+		}
+	}
 }
 
 // Reset forgets what was taken, for tests.
