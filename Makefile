@@ -1,4 +1,4 @@
-# What one does with this checkout. `make` alone lists the targets.
+# `make` alone lists the targets.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -54,8 +54,8 @@ run: ## serve the demo methods on HTTP, TCP and a Unix socket
 generate: ## run go generate; fails if that changes a file
 	scripts/unchanged go generate ./...
 
-tidy: ## fails if a go.mod says more or less than the code needs
-	@failed=0; for module in . bench interop; do \
+tidy: ## fails if a go.mod is not what the code needs
+	@failed=0; for module in . bench interop tools; do \
 		(cd $$module && go mod tidy -diff) || { failed=1; echo "$$module/go.mod is not what the code needs; run: cd $$module && go mod tidy" >&2; }; \
 	done; exit $$failed
 
@@ -65,24 +65,27 @@ check: ## quick, for the packages that changed since main and those that import 
 lint: ## gofmt, go vet, the linters of .golangci.yml, and plain English (tools/words)
 	scripts/lint
 
-# Tests run without go vet: lint applies its analyzers to the same files.
+# The parts of make test do not vet: lint applies the same analyzers.
 
-# What computes for long, and what the race detector makes slow without showing it anything new, runs without it: bounds of
-# memory, and scripts of commands that end at once. make test-long runs it with the detector too (SLOW=).
-SLOW_TESTS := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBounded|TestRejectionsAreBounded|TestSlowPeersAreReadAtTheirPace|TestPeerThatStopsReadingIsClosed|TestTasksThatAreOverAreBounded|TestSessionsHoldLittle|TestListOfEndlessSize|TestHostileOutputSchema|TestHostileSchemas|TestRequestsOfTheServerWeigh|TestAnnouncedPromptsAreBounded|TestOutputIsBounded|TestBytesOfSessionsAreBounded|TestFlippedByte|TestLargeMessages|TestNothingHiddenReachesATerminal|TestTablesAreBounded|TestSlowButSteadyPeerGetsAll|TestCostIsBounded|TestLong(Texts|Kinds|Encodings|Wider)|TestNestedCallsFinish|TestAutobahn|TestOnlyJSONRPCWalksJSON|TestEveryPackageExplainsItself
+# These tests run without the race detector in make test: tests of memory bounds, of long texts and of the source, and scripts
+# of short commands. make test-long also runs them with it (SKIP=).
+SLOW_TESTS := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBounded|TestRejectionsAreBounded|TestSlowPeersAreReadAtTheirPace|TestPeerThatStopsReadingIsClosed|TestTasksThatAreOverAreBounded|TestSessionsHoldLittle|TestListOfEndlessSize|TestHostileOutputSchema|TestHostileSchemas|TestRequestsOfTheServerWeigh|TestAnnouncedPromptsAreBounded|TestOutputIsBounded|TestBytesOfSessionsAreBounded|TestFlippedByte|TestLargeMessages|TestNothingHiddenReachesATerminal|TestTablesAreBounded|TestSlowButSteadyPeerGetsAll|TestCostIsBounded|TestLongTexts|TestLongKinds|TestLongEncodings|TestLongWider|TestOnlyJSONRPCWalksJSON|TestEveryPackageExplainsItself
 SLOW_SCRIPTS := call|check|config|diff|doctor|edit|errors|gatecheck|help|import|learn|list|man|mcp|mcpask|mcperrors|mcphelp|mistakes|mock|names|output|params|raw|replay|secrets|stdin|test|tls|trace|wrap
 SLOW         := ^($(SLOW_TESTS))$$|^TestScripts$$/^($(SLOW_SCRIPTS))$$
+SKIP         ?= yes
 
 # Tests that do less under the race detector (race.Enabled) do all of it without.
-WHOLE := TestNestedCallsOverPipesDoNotPause|TestAskingAgainstAModel|TestSlowButSteadyPeer.*|TestNothingHiddenReachesATerminal.*|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestACorrectServerPasses
+WHOLE := TestNestedCallsOverPipesDoNotPause|TestAskingAgainstAModel|TestSlowButSteadyPeerGetsResponses|TestNothingHiddenReachesATerminalOfAServer|TestAThousandCallsOnOneConnection|TestAThousandPairsThreeDeep|TestParamsAreReadOnce|TestMutants|TestProfileMutants|TestACorrectServerPasses|TestALongSessionOpensFast
 
 # The packages that contain these tests.
 WITHOUT = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=interop --exclude-dir=node_modules 'func ($(SLOW_TESTS)|TestScripts|$(WHOLE))\>' .)))
 
-race: ## all Go tests (or PKGS) under the race detector, in random order; those that do less under it also without
-	scripts/gotest race $(PKGS) -race -vet=off -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) $(if $(SLOW),-skip '$(SLOW)')
-	[ '$(PKGS)' != ./... ] || scripts/gotest race.whole '$(WITHOUT)' -vet=off -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) \
-		-run '^($(WHOLE))$$|$(SLOW)'
+race: ## the Go tests (or PKGS) under the race detector, in random order; those of WHOLE and SLOW without it
+	@failed=0; \
+	scripts/gotest race $(PKGS) -race -vet=off -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) $(if $(SKIP),-skip '$(SLOW)') || failed=1; \
+	scripts/gotest race.whole '$(if $(filter ./...,$(PKGS)),$(WITHOUT),$(PKGS))' -vet=off -shuffle=on -count=$(COUNT) -p $(AT_ONCE) -timeout $(LIMIT) \
+		-run '^($(WHOLE))$$|$(SLOW)' || failed=1; \
+	exit $$failed
 
 faults: ## calls over faulty lines, killed children, drains under load, memory, a soak of SOAK (20s)
 	PARLEY_FAULTS=$(FAULTS) PARLEY_CHILD_KILLS=$(KILLS) PARLEY_DRAINS=$(DRAINS) PARLEY_SOAK=$(SOAK) \
@@ -133,12 +136,13 @@ planted: setup ## a failure of each kind: the end of make test must name it
 	scripts/planted
 
 test-long: setup ## race tests five times, all of them with the detector, fifty kills, thousands of flipped bytes, steady, faults with a soak of half an hour, each fuzz target for five minutes
-	$(MAKE) race COUNT=5 SLOW=
+	$(MAKE) race COUNT=5 SKIP=
 	PARLEY_KILLS=50 PARLEY_FLIPS=2000 go test -count=1 -timeout 60m -run 'Kill|Flipped' ./store/sqlite ./orchestrator
 	PARLEY_KILLS=200 go test -count=1 -timeout 60m -run 'TestKilled|TestDeath' ./cmd/parley ./internal/x/proc
 	PARLEY_KILLS=100 go test -count=1 -timeout 60m -run 'TestKill$$' ./internal/bridge
 	cd interop && PARLEY_LONG=1 go test -count=1 -run TestLibraries .
-	$(MAKE) faults FAULTS=100000 KILLS=200 DRAINS=50 SOAK=30m
+	cd interop && PARLEY_LONG=1 go test -count=1 -run 'TestFlood|TestLongSession|TestFirstPaint' ./page
+	PARLEY_LONG=1 $(MAKE) faults FAULTS=100000 KILLS=200 DRAINS=50 SOAK=30m
 	$(MAKE) fuzz FUZZ=-all FUZZTIME=5m
 	$(MAKE) mutate N=100
 	$(MAKE) planted steady

@@ -4,6 +4,8 @@ go 1.26.0
 
 toolchain go1.26.11
 
+ignore node_modules
+
 require (
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/go-jose/go-jose/v4 v4.1.8

@@ -66,7 +66,7 @@ func TestWhatAPeerCanMakeUsHold(t *testing.T) {
 			}
 			during := server.sampleUntil(wait(&sending))
 			during = append(during, server.sampleHeld()...)
-			bound := 96 // the goal is 64; a busy machine collects garbage later
+			bound := 96 // the goal is 64
 			switch name {
 			case "handlers that ask", // 6,048 of them, so that two sides in one process may call each other
 				"large responses", "large responses of many":

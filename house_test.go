@@ -87,6 +87,62 @@ func ourFiles(t *testing.T, f func(name string)) {
 	}
 }
 
+// TestTestsRunWhole checks that tests that do less under the race detector are in the Makefile, so
+// that make test runs all of them without it.
+func TestTestsRunWhole(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ourFiles(t, func(name string) {
+		if !strings.HasSuffix(name, "_test.go") || name == "house_test.go" {
+			return
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		uses := map[string]bool{} // functions of the file that read race.Enabled
+		for _, test := range []bool{false, true} {
+			for _, decl := range f.Decls {
+				fn, ok := decl.(*ast.FuncDecl)
+				if !ok || strings.HasPrefix(fn.Name.Name, "Test") != test || !mentions(fn, uses) {
+					continue
+				}
+				uses[fn.Name.Name] = true
+				if !test {
+					continue
+				}
+				found++
+				if !regexp.MustCompile(`\b` + fn.Name.Name + `\b`).Match(makefile) {
+					t.Errorf("%s: %s does less under the race detector; add it to WHOLE in the Makefile", name, fn.Name.Name)
+				}
+			}
+		}
+	})
+	if found < 10 {
+		t.Errorf("found %d tests only", found)
+	}
+}
+
+// mentions reports whether a function uses race.Enabled, or calls a function of names.
+func mentions(fn *ast.FuncDecl, names map[string]bool) (found bool) {
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			pkg, ok := n.X.(*ast.Ident)
+			found = found || ok && pkg.Name == "race" && n.Sel.Name == "Enabled"
+		case *ast.CallExpr:
+			called, ok := n.Fun.(*ast.Ident)
+			found = found || ok && names[called.Name]
+		}
+		return true
+	})
+	return found
+}
+
 func TestNothingOfThisMachineIsInTheFiles(t *testing.T) {
 	ourFiles(t, func(name string) {
 		text, err := os.ReadFile(name)

@@ -48,6 +48,9 @@ func startServer(t *testing.T, variable, scheme string) *servedChild {
 	}
 	cmd := exec.Command(self)
 	cmd.Env, cmd.Stderr = append(os.Environ(), variable+"="+at), os.Stderr
+	if os.Getenv("PARLEY_LONG") == "" {
+		cmd.Env = append(cmd.Env, boundedChild+"=1")
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

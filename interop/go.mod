@@ -2,6 +2,8 @@ module github.com/da1ed7bb/parley/interop
 
 go 1.26.0
 
+ignore node_modules
+
 replace github.com/da1ed7bb/parley => ../
 
 require (

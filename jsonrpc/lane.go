@@ -204,7 +204,7 @@ func (l *lane) mayAnswer(t *task) bool {
 	}
 	l.expect(t)
 	wait := l.interval(t.expects)
-	if wait <= 0 && l.overdraws(t.expects) {
+	if wait <= 0 && t.expects > 0 && l.overdraws(t.expects) {
 		wait = min(budget.LongResponses.Wait(), startStep) // others may be read soon
 	}
 	if wait <= 0 && t.first {
@@ -213,7 +213,8 @@ func (l *lane) mayAnswer(t *task) bool {
 	return l.mayNow(wait)
 }
 
-// mayNow reports whether wait is over. If it is not, resume is called then. The lock is held.
+// mayNow reports whether wait is zero. If it is not, resume is called when it is over. The lock is
+// held.
 func (l *lane) mayNow(wait time.Duration) bool {
 	if wait > 0 && !l.later {
 		l.later = true
@@ -222,15 +223,19 @@ func (l *lane) mayNow(wait time.Duration) bool {
 	return wait <= 0
 }
 
-// draw takes the part of a bound of all connections that t needs to start, after mayAnswer. Another
-// connection may have taken it in between. The lock is held.
+// draw counts t at the bounds that all connections share, and reports whether t may start. Others
+// may have used what was free when mayAnswer was called. The lock is held.
 func (l *lane) draw(t *task) bool {
 	switch {
 	case !t.waits:
 	case t.first:
 		return l.mayNow(t.recent.StartNew())
-	case l.unread != nil && l.overdraws(t.expects):
-		return l.mayNow(min(budget.LongResponses.Take(t.expects), startStep))
+	case t.expects > 0:
+		l.count(t.expects)
+		if l.overdraws(0) && !l.mayNow(min(budget.LongResponses.Take(t.expects), startStep)) {
+			l.count(-t.expects)
+			return false
+		}
 	}
 	return true
 }
@@ -254,25 +259,14 @@ func (l *lane) interval(expects int64) time.Duration {
 	return step - time.Since(l.started)
 }
 
-// overdraws reports whether a request whose response probably has n bytes has to wait for
+// overdraws reports whether responses that probably have n bytes more have to wait for
 // budget.LongResponses: all connections hold more than mostHeld (what is only expected counts half,
 // because few handlers respond at the same time), and the peer has not earned it by reading. The
 // lock is held.
 func (l *lane) overdraws(n int64) bool {
-	if n == 0 {
-		return false
-	}
 	unread, expected := budget.Unread.Load(), budget.Expected.Load()+n
 	all := unread + expected
 	return unread+expected/2 > mostHeld && (all > mostEarned || l.expected.Load()+n > l.unread.taken.Load()/earnedOf)
-}
-
-// begin counts the response of a request that starts. The lock is held.
-func (l *lane) begin(t *task) {
-	l.count(t.expects)
-	if t.recent != nil {
-		t.job.run.expects = t.expects
-	}
 }
 
 // end is called when the response of a request is made, or will not be: its real length counts from
@@ -373,7 +367,9 @@ func (l *lane) next() *task {
 	if t.waits {
 		l.requests--
 		l.running++
-		l.begin(t)
+		if t.recent != nil {
+			t.job.run.expects = t.expects
+		}
 		if t.expects > 0 || l.isFull() {
 			l.started = time.Now()
 		}

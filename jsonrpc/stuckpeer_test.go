@@ -390,6 +390,44 @@ func TestLongResponsesAreExpected(t *testing.T) {
 	})
 }
 
+// TestOthersMayBeFaster checks that a request does not start if another connection has used what
+// was free when this one looked.
+func TestOthersMayBeFaster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget.LongResponses.Reset()
+		budget.Expected.Add(2 * mostHeld)
+		defer budget.Expected.Add(-2 * mostHeld)
+		var known, fresh budget.Recent
+		known.Note(1 << 20)
+		for name, c := range map[string]struct {
+			recent *budget.Recent
+			use    func()
+			wait   time.Duration
+		}{
+			"overdraft": {&known, func() { budget.LongResponses.Take(1 << 20) }, 500 * time.Millisecond},
+			"first": {&fresh, func() {
+				for fresh.StartNew() == 0 {
+				}
+			}, 50 * time.Millisecond},
+		} {
+			l := &lane{unread: new(unread)}
+			task := &task{job: new(job), waits: true, recent: c.recent}
+			if !l.mayAnswer(task) {
+				t.Fatalf("%s: the request may not start", name)
+			}
+			c.use()
+			if n := budget.Expected.Load(); l.draw(task) || budget.Expected.Load() != n {
+				t.Errorf("%s: the request starts, or counts", name)
+			}
+			time.Sleep(c.wait)
+			if !l.mayAnswer(task) || !l.draw(task) {
+				t.Errorf("%s: the request does not start later", name)
+			}
+			l.end(task)
+		}
+	})
+}
+
 // noteRecent makes n the length of the recent responses of a method, which may share its entry with
 // methods of other tests.
 func noteRecent(method string, n int) {

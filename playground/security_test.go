@@ -363,9 +363,10 @@ func TestCopiesAreQuoted(t *testing.T) {
 }
 
 // TestALongSessionOpensFast checks that a long session opens immediately, and all of it is
-// available.
+// available. The goal is a second of processor time; the limit detects only what is slower by an
+// order of magnitude, because test machines are busy.
 func TestALongSessionOpensFast(t *testing.T) {
-	messages, limit := 100_000, time.Second
+	messages, limit := 100_000, 10*time.Second
 	if race.Enabled { // the race detector makes it many times slower
 		messages, limit = 5_000, time.Minute
 	}

@@ -18,16 +18,20 @@ import (
 	"github.com/da1ed7bb/parley/capture"
 )
 
-// The limits are wide, because test machines are busy: they detect slowdowns by an order of
-// magnitude. The goals and the measured values are in docs/performance.md.
+// Bounds of time are checked only with PARLEY_LONG, on a machine that does nothing else. They
+// detect slowdowns by an order of magnitude. The goals and the measured values are in
+// docs/performance.md.
 const (
 	floodRate   = 1_000 // messages per second
 	inputBound  = 500.0 // ms from a key to the next frame, in nineteen of twenty cases
 	manyRows    = 100_000
-	manyBound   = time.Minute
+	manyBound   = 15 * time.Second
 	weightBound = 350_000 // bytes of all files of the page, gzipped
 	paintBound  = 5_000.0 // ms
 )
+
+// long reports whether bounds of time are checked.
+func long() bool { return os.Getenv("PARLEY_LONG") != "" }
 
 // floodTime is how long a server sends without a pause. PARLEY_FLOOD=60s sets the duration of the
 // goal.
@@ -125,15 +129,16 @@ func TestFlood(t *testing.T) {
 		t.Errorf("the page says %q", text)
 	}
 	p.row(`flood`)
+	p.until("keys are not answered", fmt.Sprint("delays.length >= ", keys/2))
 	slow := ask[[]float64](p, "delays.sort((a, b) => a - b)")
 	if len(slow) < keys/2 || len(slow) == 0 {
 		t.Fatalf("%d of %d keys were answered", len(slow), keys)
 	}
 	p95 := slow[len(slow)*95/100]
 	t.Logf("%d messages in %v; %d keys, from key to frame: median %.0f ms, 95 %% %.0f ms, longest %.0f ms", total, floodTime, keys, slow[len(slow)/2], p95, slow[len(slow)-1])
-	long := ask[[]float64](p, "tasks.sort((a, b) => b - a)")
-	t.Logf("%d tasks of more than 50 ms, the longest %.0f", len(long), append(long, 0)[0])
-	if p95 > inputBound {
+	tasks := ask[[]float64](p, "tasks.sort((a, b) => b - a)")
+	t.Logf("%d tasks of more than 50 ms, the longest %.0f", len(tasks), append(tasks, 0)[0])
+	if long() && p95 > inputBound {
 		t.Errorf("95 %% of keys are answered in %.0f ms, want %.0f", p95, inputBound)
 	}
 	p.shot("flood")
@@ -168,7 +173,7 @@ func TestLongSession(t *testing.T) {
 	p.until("the session is not open", shownMessages+fmt.Sprint(" >= ", manyRows)+` && eyes.rows().length > 5`)
 	took := time.Since(from)
 	t.Logf("%d messages open in %v; processor time: %v of parley, %v of the page", manyRows, took.Round(time.Millisecond), u.spent()-server, (p.spent() - page).Round(time.Millisecond))
-	if took > manyBound {
+	if long() && took > manyBound {
 		t.Errorf("%d messages take %v to open, want %v", manyRows, took, manyBound)
 	}
 	p.clickOn(`eyes.all("row").find((e) => /subtract/.test(eyes.text(e)))`)
@@ -240,7 +245,7 @@ func TestFirstPaint(t *testing.T) {
 	slices.Sort(whole)
 	paint := paints[len(paints)/2]
 	t.Logf("first contentful paint after %.0f ms, the page is there after %.0f ms (median of %d; paint from %.0f to %.0f)", paint, whole[len(whole)/2], len(paints), paints[0], paints[len(paints)-1])
-	if paint <= 0 || paint > paintBound {
+	if paint <= 0 || long() && paint > paintBound {
 		t.Errorf("the first paint is after %.0f ms, want %.0f", paint, paintBound)
 	}
 	// Everything was loaded from the page's own server.

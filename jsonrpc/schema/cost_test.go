@@ -61,8 +61,8 @@ func hostile() map[string][2]string {
 
 // TestCostIsBounded checks that validation ends (ten million steps take about a second, for any
 // keywords). The cost of a hostile schema is limited by the steps, and by the context long before.
-// Validation starts no goroutine: the race detector sees two of the schemas, and `make race` also
-// runs this test without it.
+// Validation starts no goroutine, so that make test runs this test without the race detector, and
+// make test-long also with it, for two schemas.
 func TestCostIsBounded(t *testing.T) {
 	for name, tt := range hostile() {
 		if race.Enabled && name != "references by name" && name != "contains in contains" {

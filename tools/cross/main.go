@@ -1,6 +1,7 @@
 // Cross type-checks the packages of the module in the working directory and their tests for systems
 // that this machine does not run. It applies the analyzers of go vet to packages with files that
-// are not built here.
+// are not built here, and to all of them if an int has another size there than here. Bodies of
+// functions of dependencies are not checked.
 //
 // Usage: cross GOOS/GOARCH[=PATTERN,…] …
 //
@@ -11,7 +12,9 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +24,7 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +46,10 @@ func main() {
 	}
 	debug.SetGCPercent(400)
 	systems := os.Args[1:]
+	if len(systems) == 0 {
+		fmt.Fprintln(os.Stderr, "usage: cross GOOS/GOARCH[=PATTERN,…] …")
+		os.Exit(2)
+	}
 	results := make([][]string, len(systems))
 	errs := make([]error, len(systems))
 	var all sync.WaitGroup
@@ -81,6 +89,14 @@ type listed struct {
 	Error      *struct{ Pos, Err string }
 }
 
+// isForeign reports whether the package has a file that is not built on this machine.
+func (p *listed) isForeign() bool {
+	return slices.ContainsFunc(p.GoFiles, func(name string) bool {
+		ok, err := build.Default.MatchFile(p.Dir, name)
+		return !ok || err != nil
+	})
+}
+
 // Check lists, type-checks and vets the packages in dir that match the patterns, and their tests,
 // for a system such as windows/amd64. It returns the findings.
 func Check(dir, system string, patterns []string) ([]string, error) {
@@ -92,10 +108,11 @@ func Check(dir, system string, patterns []string) ([]string, error) {
 	if sizes == nil {
 		return nil, fmt.Errorf("%s is no architecture of Go", goarch)
 	}
-	list := exec.Command("go", append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,Name,Dir,GoFiles,ImportMap,DepOnly,Module,Error"}, patterns...)...)
+	list := exec.CommandContext(context.Background(), "go", append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,Name,Dir,GoFiles,ImportMap,DepOnly,Module,Error"}, patterns...)...)
 	list.Dir = dir
 	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
-	list.Stderr = os.Stderr
+	var warnings bytes.Buffer
+	list.Stderr = io.MultiWriter(os.Stderr, &warnings)
 	out, err := list.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -123,9 +140,13 @@ func Check(dir, system string, patterns []string) ([]string, error) {
 	if err := list.Wait(); err != nil {
 		return nil, fmt.Errorf("go list for %s: %w", system, err)
 	}
+	if strings.Contains(warnings.String(), "matched no packages") {
+		return nil, fmt.Errorf("a pattern of %s matches no package", strings.Join(patterns, " "))
+	}
 	for _, p := range all {
-		// A package with its tests has all files of the package. Its functions are checked there.
-		p.DepOnly = p.DepOnly || withTests[p.ImportPath]
+		// A package with its tests has all files of the package. Its functions are checked there. The
+		// compiler of this machine has seen whether it needs the files of its tests.
+		p.DepOnly = p.DepOnly || withTests[p.ImportPath] && !p.isForeign()
 		c.add(p)
 	}
 	if c.ours == 0 && len(c.found) == 0 {
@@ -140,24 +161,24 @@ func Check(dir, system string, patterns []string) ([]string, error) {
 	return slices.Compact(c.found), nil // a file is part of a package, and of the package with its tests
 }
 
-// A check holds what is known of one system.
+// A check holds the packages and findings of one system.
 type check struct {
 	dir, system string
 	sizes       types.Sizes
 	fset        *token.FileSet
 	checked     map[string]*packages.Package // by the import path of go list
-	roots       []*packages.Package          // with files for other systems only
+	roots       []*packages.Package          // to which the analyzers are applied
 	ours        int                          // packages that were checked whole
 	found       []string
 }
 
 // add type-checks a package whose dependencies have been added.
 func (c *check) add(p *listed) {
-	if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // its file is generated
-		return
-	}
 	if p.Error != nil {
 		c.report(p.Error.Pos, p.Error.Err)
+		return
+	}
+	if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // its file is generated
 		return
 	}
 	path, _, _ := strings.Cut(p.ImportPath, " ") // PATH [TEST.test]
@@ -168,7 +189,7 @@ func (c *check) add(p *listed) {
 		IgnoreFuncBodies: p.DepOnly,
 		Error: func(err error) {
 			var e types.Error
-			if errors.As(err, &e) && !p.DepOnly { // an error in a dependency shows where it is used
+			if errors.As(err, &e) && (!p.DepOnly || p.Module != nil) {
 				c.report(c.fset.Position(e.Pos).String(), e.Msg)
 			}
 		},
@@ -201,7 +222,7 @@ func (c *check) add(p *listed) {
 		c.ours++
 		pkg.Syntax = files
 		// The linters of this machine read the files that it builds.
-		if slices.ContainsFunc(p.GoFiles, func(name string) bool { ok, err := build.Default.MatchFile(p.Dir, name); return !ok || err != nil }) {
+		if p.isForeign() || c.sizes.Sizeof(types.Typ[types.Int]) != bits.UintSize/8 {
 			c.roots = append(c.roots, pkg)
 		}
 	}
@@ -211,14 +232,14 @@ type importer func(path string) (*types.Package, error)
 
 func (i importer) Import(path string) (*types.Package, error) { return i(path) }
 
-// find returns the package that an import of p means.
+// find returns the package that p imports as path.
 func (c *check) find(pkg *packages.Package, p *listed, path string) (*types.Package, error) {
 	real := cmp.Or(p.ImportMap[path], path)
 	found := c.checked[real]
 	if found == nil {
 		return nil, fmt.Errorf("package %s is missing", real)
 	}
-	if found.Syntax != nil { // the analyzers exchange facts about packages of ours only
+	if found.Syntax != nil { // facts are exchanged only between packages that were checked whole
 		pkg.Imports[path] = found
 	}
 	return found.Types, nil

@@ -43,6 +43,10 @@ func TestCheck(t *testing.T) {
 	wrong := []string{
 		"type/x_windows.go", "package x\n\nvar X int = \"text\"\n",
 		"function/x_windows.go", "package x\n\nfunc X() int { return y }\n",
+		"borrows/x_windows.go", "package x\n\nfunc X() int { return y }\n",
+		"borrows/x_test.go", "package x\n\nvar y = 1\n",
+		"signature/x.go", "package x\n",
+		"signature/x_windows_test.go", "package x\n\nfunc TestX(n int) {}\n",
 		"tested/x_windows.go", "package x\n\nfunc X() int { return y }\n",
 		"tested/x_test.go", "package x\n",
 		"missing/x.go", "//go:build !linux\n\npackage x\n\nvar X = flock()\n",
@@ -53,7 +57,10 @@ func TestCheck(t *testing.T) {
 		"syntax/x_windows.go", "package x\n\nfunc X( {\n",
 		"module/x_windows.go", "package x\n\nimport _ \"example.com/nothing\"\n",
 	}
-	vetted := []string{"vet/x_windows.go", "package x\n\nimport \"sync\"\n\nfunc X(m sync.Mutex) {}\n"}
+	vetted := []string{
+		"vet/x_windows.go", "package x\n\nimport \"sync\"\n\nfunc X(m sync.Mutex) {}\n",
+		"shift/x.go", "package x\n\nfunc X(n int) int { return n << 40 }\n",
+	}
 	for name, c := range map[string]struct {
 		files []string
 		want  map[string][]string // by system
@@ -62,18 +69,20 @@ func TestCheck(t *testing.T) {
 		"wrong": {slices.Concat(right, wrong), map[string][]string{
 			"linux/arm": {`bits/x.go:3:13: linux/arm: cannot use 1 << 40 (untyped int constant 1099511627776) as int value in variable declaration (overflows)`},
 			"windows/amd64": {
+				`borrows/x_windows.go:3:23: windows/amd64: undefined: y`,
 				`function/x_windows.go:3:23: windows/amd64: undefined: y`,
 				`inside/x_windows_test.go:3:13: windows/amd64: cannot use "text"`,
 				`missing/x.go:5:9: windows/amd64: undefined: flock`,
 				`module/x_windows.go:3:10: windows/amd64: could not import example.com/nothing`,
 				`module/x_windows.go:3:8: windows/amd64: no required module provides package example.com/nothing`,
 				`outside/x_windows_test.go:3:13: windows/amd64: cannot use "text"`,
+				`signature/x_windows_test.go:3:1: windows/amd64: wrong signature for TestX`,
 				`syntax/x_windows.go:3:9: windows/amd64: `,
 				`tested/x_windows.go:3:23: windows/amd64: undefined: y`,
 				`type/x_windows.go:3:13: windows/amd64: cannot use "text"`,
 			},
 		}},
-		"vet": {slices.Concat(right, vetted), map[string][]string{"windows/amd64": {`vet/x_windows.go:5:10: windows/amd64: X passes lock by value: sync.Mutex`}}},
+		"vet": {slices.Concat(right, vetted), map[string][]string{"linux/arm": {`shift/x.go:3:28: linux/arm: n (32 bits) too small for shift of 40`}, "windows/amd64": {`vet/x_windows.go:5:10: windows/amd64: X passes lock by value: sync.Mutex`}}},
 	} {
 		dir := module(t, c.files...)
 		for _, system := range []string{"windows/amd64", "linux/amd64", "linux/arm"} {

@@ -28,6 +28,11 @@ type Failure struct {
 	Repeat               string // the command that repeats it alone
 }
 
+// isLike reports whether another failure says the same.
+func (f Failure) isLike(other Failure) bool {
+	return f.Package == other.Package && f.Test == other.Test && slices.Equal(f.Message, other.Message)
+}
+
 func main() {
 	if len(os.Args) < 3 {
 		fmt.Fprintln(os.Stderr, "usage: failures LOGS STAGE[=CODE]…")
@@ -69,7 +74,11 @@ func Read(logs string, stages []string) (*Report, error) {
 			}
 			passed, failed, skipped := run.Count()
 			r.Passed, r.Failed, r.Skipped = r.Passed+passed, r.Failed+failed, r.Skipped+skipped
-			r.Failures = append(r.Failures, run.Failures(name)...)
+			for _, f := range run.Failures(name) {
+				if !slices.ContainsFunc(r.Failures[found:], f.isLike) { // what cannot be built fails in each run
+					r.Failures = append(r.Failures, f)
+				}
+			}
 			r.ByChance = append(r.ByChance, run.ByChance(name)...)
 		}
 		if code != "" && len(r.Failures) == found {

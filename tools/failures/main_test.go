@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -171,6 +172,35 @@ func TestManyMessages(t *testing.T) {
 			if len(lines) > c.most || !strings.Contains(text, want) {
 				t.Errorf("no %q, or more than %d lines:\n%s", want, c.most, text)
 			}
+		}
+	}
+}
+
+// TestMuchOutput checks that neither a data race in the middle of a long output is lost, nor a
+// message behind a line that has no end.
+func TestMuchOutput(t *testing.T) {
+	events := func(lines ...string) *Run {
+		r := &Run{tests: map[test]*result{}, seeds: map[string]string{}}
+		for _, line := range lines {
+			r.add(event{Action: "output", Package: "m/p", Test: "TestX", Output: line})
+		}
+		r.add(event{Action: "fail", Package: "m/p", Test: "TestX"})
+		return r
+	}
+	noise := slices.Repeat([]string{"    x_test.go:7: noise\n"}, 2*maxOutput)
+	race := []string{"WARNING: DATA RACE\n", "Write at 0x1 by goroutine 7:\n", "      m.example/x_test.go:9 +0x1\n"}
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"race at the beginning": {slices.Concat(race, noise), "m.example/x_test.go:9 +0x1"},
+		"race in the middle":    {slices.Concat(noise[:maxOutput-1], race, noise), "m.example/x_test.go:9 +0x1"},
+		"message at the end":    {append(noise, "    x_test.go:9: too late\n"), "x_test.go:9: too late"},
+		"line without an end":   {[]string{strings.Repeat("x", 5000) + "    x_test.go:9: too late\n"}, "x_test.go:9: too late"},
+	} {
+		failed := events(c.lines...).Failures("race")
+		if len(failed) != 1 || !slices.Contains(failed[0].Message, c.want) {
+			t.Errorf("%s: %q, want %q", name, failed, c.want)
 		}
 	}
 }

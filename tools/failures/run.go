@@ -24,8 +24,11 @@ type Run struct {
 	builds map[string][]string
 }
 
-// maxOutput limits the lines that are kept of a test.
+// maxOutput is the number of output lines of a test from which lines in the middle are dropped.
 const maxOutput = 10_000
+
+// printed matches a message of a test. It follows what the test printed without a line feed.
+var printed = regexp.MustCompile(`    [\w.-]+_test\.go:\d+: `)
 
 // A test names a test of a package. If name is empty, it is the package as a whole.
 type test struct{ pkg, name string }
@@ -33,6 +36,7 @@ type test struct{ pkg, name string }
 type result struct {
 	action string // of the last run: pass, fail or skip
 	output []string
+	raced  bool     // output begins with a data race
 	build  string   // the package that could not be built
 	first  []string // the output of a run that failed, if there was another one
 }
@@ -96,16 +100,32 @@ func (r *Run) add(e event) {
 		if t.action == "fail" {
 			t.first = t.output
 		}
-		t.action, t.output = "", nil // a repetition
+		t.action, t.output, t.raced = "", nil, false // a repetition
 	case "output":
 		if seed, ok := strings.CutPrefix(e.Output, "-test.shuffle "); ok {
 			r.seeds[e.Package] = strings.TrimSpace(seed)
 		}
-		if t.output = append(t.output, strings.TrimRight(e.Output, "\n")); len(t.output) >= maxOutput {
-			t.output = slices.Delete(t.output, maxOutput/10, maxOutput/2) // the message may be at its end
+		line := strings.TrimRight(e.Output, "\n")
+		if at := printed.FindStringIndex(line); at != nil && strings.TrimSpace(line[:at[0]]) != "" {
+			t.print(line[:at[0]])
+			line = line[at[0]:]
 		}
+		t.print(line)
 	case "pass", "fail", "skip":
 		t.action, t.build = e.Action, e.FailedBuild
+	}
+}
+
+// print adds a line to the output.
+func (t *result) print(line string) {
+	if !t.raced && strings.Contains(line, "WARNING: DATA RACE") {
+		t.raced, t.output = true, nil
+	}
+	switch {
+	case len(t.output) < maxOutput:
+		t.output = append(t.output, line)
+	case !t.raced: // the message may be at the end
+		t.output = append(slices.Delete(t.output, maxOutput/10, maxOutput/2), line)
 	}
 }
 

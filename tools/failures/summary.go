@@ -54,7 +54,7 @@ func stops(line string) bool {
 	return line == "WARNING: DATA RACE" || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
 }
 
-// messages returns at most most lines that tell something, each place with the lines that belong to
+// messages returns at most most lines that name a failure, each place with the lines that belong to
 // it.
 func messages(lines []string, most int) []string {
 	var found []string

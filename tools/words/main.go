@@ -1,5 +1,5 @@
 // Words checks that the English of the repository stays plain. It reports giveaway phrases in Go
-// comments, in string literals and in the texts of documents and of the page, comments of the form
+// comments, in string literals, in the texts of documents, scripts and the page, comments of the form
 // "Nil: …", and Go comments that are wider than 100 columns.
 //
 // Usage: go run -C tools ./words [ROOT]
@@ -10,6 +10,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	_ "embed"
 	"fmt"
 	"go/scanner"
@@ -109,7 +110,7 @@ func parseRules(text string) (*Rules, error) {
 
 // tracked returns the files of the repository.
 func tracked(root string) ([]string, error) {
-	cmd := exec.Command("git", "ls-files", "-z")
+	cmd := exec.CommandContext(context.Background(), "git", "ls-files", "-z")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -135,7 +136,7 @@ func check(root string, files []string, rules *Rules) ([]Finding, error) {
 			if err := checkGo(root, file, add); err != nil {
 				return nil, err
 			}
-		case ".md", ".svelte", ".yaml", ".js", ".ts":
+		case ".md", ".svelte", ".yaml", ".yml", ".js", ".ts", "":
 			text, err := os.ReadFile(filepath.Join(root, file))
 			if os.IsNotExist(err) {
 				continue // deleted, not yet committed

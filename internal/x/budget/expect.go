@@ -57,15 +57,20 @@ func (r *Recent) StartNew() (wait time.Duration) {
 	if r.since.Load() == 0 {
 		r.since.CompareAndSwap(0, time.Now().UnixNano())
 	}
-	if r.running.Add(1) > mostFirst {
-		if wait = r.firstLeft(); wait > 0 {
-			r.running.Add(-1)
+	for {
+		n := r.running.Load()
+		if n >= mostFirst {
+			if wait = r.firstLeft(); wait > 0 {
+				return wait
+			}
+		}
+		if r.running.CompareAndSwap(n, n+1) {
+			return 0
 		}
 	}
-	return wait
 }
 
-// EndNew is called when it has returned.
+// EndNew is called when a handler that StartNew counted has returned.
 func (r *Recent) EndNew() { r.running.Add(-1) }
 
 // WaitNew returns what StartNew would return, and counts nothing.
@@ -140,7 +145,7 @@ func (o *Overdraft) Take(n int64) (wait time.Duration) {
 	turn := time.Duration(min(n, overdraftMost)) * time.Second / overdraftRate
 	for {
 		next, now := o.next.Load(), time.Now()
-		if wait := waitUntil(next, now); wait > 0 {
+		if wait = waitUntil(next, now); wait > 0 {
 			return wait
 		}
 		if o.next.CompareAndSwap(next, now.Add(turn).UnixNano()) {

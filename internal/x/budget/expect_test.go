@@ -29,7 +29,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestOverdraftIsTakenOnce checks that of callers on many connections that try at once one takes.
+// TestOverdraftIsTakenOnce checks that one of several concurrent callers takes.
 func TestOverdraftIsTakenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o Overdraft
@@ -45,8 +45,8 @@ func TestOverdraftIsTakenOnce(t *testing.T) {
 	})
 }
 
-// TestFirstHandlersAreFew checks that of handlers on many connections that start at once mostFirst
-// do, and the others after firstTime.
+// TestFirstHandlersAreFew checks that mostFirst of the handlers that start at once may start, and
+// the others after firstTime.
 func TestFirstHandlersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 200 {
