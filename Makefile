@@ -112,8 +112,12 @@ bench-check: ## compare with the recorded ratios; fails after a loss of more tha
 bench-size: ## how large a TCP client is, and on small systems
 	cd bench && go run ./size
 
+# The conformance rules run without the race detector, which makes them four times as expensive; test-long runs them with it.
 interop: ## our ends against other people's programs
-	cd interop && ../scripts/gotest interop "$$(go list ./... | grep -v '/interop/page$$' | tr '\n' ' ')" -race -vet=off -count=1 -timeout 40m -p $(AT_ONCE) $(RUN)
+	@cd interop; failed=0; \
+	../scripts/gotest interop.whole ./conformance -vet=off -count=1 -timeout 40m $(RUN) & \
+	../scripts/gotest interop "$$(go list ./... | grep -vE '/interop/(page|conformance)$$' | tr '\n' ' ')" -race -vet=off -count=1 -timeout 40m -p $(AT_ONCE) $(RUN) || failed=1; \
+	wait $$! || failed=1; exit $$failed
 
 page: ## the page: built again without a difference, its own tests, Chromium on it (RUN='-run REGEXP': only these)
 	scripts/page $(RUN)
@@ -140,6 +144,7 @@ test-long: setup ## race tests five times, all of them with the detector, fifty 
 	PARLEY_KILLS=50 PARLEY_FLIPS=2000 go test -count=1 -timeout 60m -run 'Kill|Flipped' ./store/sqlite ./orchestrator
 	PARLEY_KILLS=200 go test -count=1 -timeout 60m -run 'TestKilled|TestDeath' ./cmd/parley ./internal/x/proc
 	PARLEY_KILLS=100 go test -count=1 -timeout 60m -run 'TestKill$$' ./internal/bridge
+	cd interop && go test -race -count=1 -timeout 60m ./conformance
 	cd interop && PARLEY_LONG=1 go test -count=1 -run TestLibraries .
 	cd interop && PARLEY_LONG=1 go test -count=1 -run 'TestFlood|TestLongSession|TestFirstPaint' ./page
 	PARLEY_LONG=1 $(MAKE) faults FAULTS=100000 KILLS=200 DRAINS=50 SOAK=30m
