@@ -113,10 +113,11 @@ bench-size: ## how large a TCP client is, and on small systems
 	cd bench && go run ./size
 
 # The conformance rules run without the race detector, which makes them four times as expensive; test-long runs them with it.
+# The tests of MCP take longest and therefore begin first.
 interop: ## our ends against other people's programs
 	@cd interop; failed=0; \
 	../scripts/gotest interop.whole ./conformance -vet=off -count=1 -timeout 40m $(RUN) & \
-	../scripts/gotest interop "$$(go list ./... | grep -vE '/interop/(page|conformance)$$' | tr '\n' ' ')" -race -vet=off -count=1 -timeout 40m -p $(AT_ONCE) $(RUN) || failed=1; \
+	../scripts/gotest interop "./mcp $$(go list ./... | grep -vE '/interop/(page|conformance|mcp)$$' | tr '\n' ' ')" -race -vet=off -count=1 -timeout 40m -p $(AT_ONCE) $(RUN) || failed=1; \
 	wait $$! || failed=1; exit $$failed
 
 page: ## the page: built again without a difference, its own tests, Chromium on it (RUN='-run REGEXP': only these)
