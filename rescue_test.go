@@ -67,7 +67,7 @@ var unrescued = map[string]string{
 	"jsonrpc/conn.go open":                              inside,
 	"jsonrpc/conn.go cutIfStuck":                        inside,
 	"jsonrpc/lane.go arm":                               ofOurs,
-	"jsonrpc/lane.go mayAnswer":                         inside,
+	"jsonrpc/lane.go mayNow":                            inside,
 	"jsonrpc/lane.go wake":                              inside,
 	"jsonrpc/outbox.go now":                             inside,
 	"jsonrpc/outbox.go spawn":                           inside,
