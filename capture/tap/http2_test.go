@@ -39,13 +39,18 @@ func serveHTTP2(t *testing.T, h http.Handler) (address string) {
 	return l.Addr().String()
 }
 
-func http2Client(t *testing.T) *http.Client {
+// http2Conn returns a connection that uses HTTP/2 in cleartext. A client of net/http may open
+// another one before its first one is in its pool.
+func http2Conn(t *testing.T, address string) *http.ClientConn {
 	t.Helper()
 	var only http.Protocols
 	only.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: &only}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
+	conn, err := (&http.Transport{Protocols: &only}).NewClientConn(t.Context(), "http", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
+	return conn
 }
 
 // A copied stores what is transmitted on its connection.
@@ -129,14 +134,14 @@ func TestRelayOfHTTP2(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ctx, front) }()
 
-	client := http2Client(t)
+	client := http2Conn(t, l.Addr().String())
 	post := func(ctx context.Context, path, body string) (string, error) {
 		req, err := http.NewRequestWithContext(ctx, "POST", "http://"+l.Addr().String()+path, strings.NewReader(body))
 		if err != nil {
 			return "", err
 		}
 		req.Header.Set("Content-Type", "application/json")
-		res, err := client.Do(req)
+		res, err := client.RoundTrip(req)
 		if err != nil {
 			return "", err
 		}
@@ -176,7 +181,9 @@ func TestRelayOfHTTP2(t *testing.T) {
 		t.Error("there is an answer to what was given up")
 	}
 	<-gone
-	client.CloseIdleConnections()
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
 	cancel()
 	if err := <-served; err != nil {
 		t.Error(err)
