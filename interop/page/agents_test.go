@@ -209,8 +209,8 @@ func TestRunACP(t *testing.T) {
 	p.ends("Completed")
 
 	p.pick("slow")
-	p.tells("50 steps of 200ms")
-	p.says("step 1 of 50")
+	p.tells("50 steps of 2s")
+	p.says(" of 50") // each step is shown until the next one
 	p.judge("run-progress")
 	p.click("button", "Cancel")
 	p.ends("Cancelled")
@@ -248,8 +248,8 @@ func TestRunA2A(t *testing.T) {
 	p.ends("Completed")
 	p.says("note.md")
 
-	p.tells("/courier 50 stops of 200ms")
-	p.says("Stop 1 of 50")
+	p.tells("/courier 50 stops of 2s")
+	p.says(" of 50")
 	p.click("button", "Cancel")
 	p.ends("Cancelled")
 	p.row(`CancelTask`)
@@ -277,8 +277,8 @@ func TestRunEditor(t *testing.T) {
 	p.click("button", "/^(No|Reject)/")
 	p.says("Not written.")
 
-	p.tells("/slow 50 steps of 200ms")
-	p.says("step 1 of 50")
+	p.tells("/slow 50 steps of 2s")
+	p.says(" of 50") // each step is shown until the next one
 	p.click("button", "Cancel")
 	p.ends("Cancelled")
 	p.row(`session\/cancel`)
