@@ -27,7 +27,7 @@ N        ?= 20
 SEED     ?= 0
 FACTOR   ?= 4
 ONLY     ?=
-PKGS     ?= ./...
+PKGS     ?= ./transport/websocket ./...
 RUN      ?=
 LIMIT    ?= 15m
 

@@ -64,6 +64,7 @@ func TestTheGuideExplore(t *testing.T) {
 // TestSilentServers checks that the commands that look at a server end by their timeout if the
 // server accepts connections and never answers.
 func TestSilentServers(t *testing.T) {
+	t.Parallel()
 	address := blackHole(t)
 	team := filepath.Join(t.TempDir(), "team.yaml")
 	if err := os.WriteFile(team, []byte("team:\n  m: {target: \"tcp://"+address+"\", protocol: jsonrpc}\n"), 0o600); err != nil {

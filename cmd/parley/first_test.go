@@ -153,6 +153,7 @@ func blackHole(t *testing.T) (address string) {
 // TestBlackHole checks that each command with --timeout ends by it if the server accepts
 // connections and never answers. A new command of that kind must be added to the table.
 func TestBlackHole(t *testing.T) {
+	t.Parallel()
 	words := map[string][]string{
 		"call": {"x", "1"}, "mcp call": {"x"}, "mcp tools": nil, "mcp resources": nil, "mcp read": {"a:b"}, "mcp prompts": nil,
 		"mcp get": {"x"}, "mcp complete": {"x", "y"}, "mcp listen": nil, "mcp ping": nil,

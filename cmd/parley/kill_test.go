@@ -22,6 +22,7 @@ import (
 // TestKilled checks that all processes that parley has started, directly or indirectly, end soon
 // after parley is killed. PARLEY_KILLS is the number of repetitions; the default is 10.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	n, err := strconv.Atoi(os.Getenv("PARLEY_KILLS"))
 	if err != nil {
 		n = 10
@@ -125,6 +126,7 @@ func (h *hold) awaitEmpty(what string) {
 // whole line, that the next tap adds a session to it, also after half a line, and that the killed
 // tap's children end.
 func TestKilledRecording(t *testing.T) {
+	t.Parallel()
 	program := parleyProgram(t)
 	file := filepath.Join(t.TempDir(), "session.jsonl")
 	const kills = 5

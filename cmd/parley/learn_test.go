@@ -90,6 +90,7 @@ func (d *desk) ends() string {
 // TestLearnAtATerminal does steps in every way: with Enter, with a call of one's own, with a wrong
 // one first, and not at all. It checks the transcript, and what is stored of it.
 func TestLearnAtATerminal(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	d := learns(t, state, "request")
 	d.types("")                                        // the command as shown
@@ -157,6 +158,7 @@ func TestLearnFromElsewhere(t *testing.T) {
 
 // TestLearnEnds checks that lessons end with the input, by Ctrl-C and by --timeout.
 func TestLearnEnds(t *testing.T) {
+	t.Parallel()
 	d := learns(t, t.TempDir(), "3")
 	if text := d.ends(); !strings.Contains(text, "Step 1 of 3") || strings.Contains(text, "Step 2") {
 		t.Errorf("the screen is\n%s", text)

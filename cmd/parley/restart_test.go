@@ -49,6 +49,7 @@ func killedDemo(t *testing.T, state string) (root string, kill func()) {
 // TestKilledDemoKeepsQuestions checks that a task of the demo that waits for an answer continues
 // after kill -9.
 func TestKilledDemoKeepsQuestions(t *testing.T) {
+	t.Parallel()
 	talk := func(kills bool, words ...string) *a2a.Task {
 		state := t.TempDir()
 		root, kill := killedDemo(t, state)

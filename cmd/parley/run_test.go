@@ -25,6 +25,7 @@ import (
 // examples/plans into the script's folder, "address" points files of the script to the demo, whose
 // web address is in $HOST, and "spoil" changes bytes of a file.
 func TestRunScripts(t *testing.T) {
+	t.Parallel()
 	const dir = "testdata/run"
 	if scripts, err := filepath.Glob(dir + "/*.txtar"); err != nil || len(scripts) == 0 {
 		t.Fatalf("there are no scripts: %v", err)

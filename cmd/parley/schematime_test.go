@@ -43,6 +43,7 @@ func manyNumbers(n int) string {
 // TestHostileOutputSchema checks that parley mcp call ends, by --timeout and by the first Ctrl-C,
 // while it validates a result against an output schema that has no end.
 func TestHostileOutputSchema(t *testing.T) {
+	t.Parallel()
 	program := parleyProgram(t)
 	for _, s := range hostileSchemas {
 		liar := jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (any, error) {

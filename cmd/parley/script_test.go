@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"flag"
 	"fmt"
 	"io"
 	"math/big"
@@ -45,6 +46,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(stuckVariable) != "" { // this is the child of TestAStuckHandler
 		os.Exit(stuckChild())
 	}
+	// Most tests wait for other processes. An option of go test overrides this.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"parley": main})
 }
 
@@ -53,6 +58,7 @@ func TestMain(m *testing.M) {
 // $MCP_SSE, $MCP_TCP and $MCP_UNIX; those of its agents are in $ACP_HTTP, $ACP_WS, $ACP_UNIX,
 // $A2A_HTTP, $A2A_WS and $A2A_UNIX.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	scripts, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("there are no scripts: %v", err)

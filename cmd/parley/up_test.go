@@ -151,6 +151,7 @@ func TestUp(t *testing.T) {
 // TestUpWithAFile checks that a file of servers approves its programs. A program that is added
 // later is shown and does not run; an address that is added later can be used.
 func TestUpWithAFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, trace := filepath.Join(dir, "parley.yaml"), filepath.Join(dir, "trace")
 	write := func(text string) {
