@@ -249,7 +249,7 @@ func TestAnyID(t *testing.T) {
 		p.key("r")
 		sent += text + "\n"
 		lines.gets(t, []byte(sent))
-		p.key("e")
+		p.copyRow()
 		p.until("the copy is another", "eyes.bytes().replace(/\\s+/g, '') === "+quoted(strings.ReplaceAll(text, " ", "")))
 		p.click("textbox", "/^Bytes/")
 		p.key("Ctrl+Enter")

@@ -291,6 +291,16 @@ func (p *tab) fill(role, name, text string) {
 	p.write(text)
 }
 
+// copyRow makes a draft of the selected message. It waits for the draft: the one that was shown may
+// have the same bytes.
+func (p *tab) copyRow() {
+	p.t.Helper()
+	const drafts = "document.querySelectorAll('[aria-label=Drafts] [role=tab]').length"
+	n := ask[int](p, drafts)
+	p.key("e")
+	p.until("there is no copy", drafts+" === "+itoa(n+1))
+}
+
 // codes are the keys that are not letters.
 var codes = map[string]struct {
 	key, code string

@@ -140,7 +140,7 @@ func TestSession(t *testing.T) {
 	q.judgeBoth("session")
 
 	// A copy of one of its messages is sent to one's own target.
-	q.key("e")
+	q.copyRow()
 	q.says("The recording is read only")
 	q.key("Ctrl+Enter")
 	q.until("the copy was not sent", `/Live/.test(eyes.text(eyes.first("region", "Wire"))) && eyes.rows().some((r) => /subtract/.test(r.text))`)

@@ -645,7 +645,8 @@ export const exchange = (http) => call("wire/exchange", { log: app.log, http });
 
 export async function editCopy(ref) {
   const l = log();
-  let row = l.row(ref);
+  // The row of a message that has just been sent arrives later than its number.
+  let row = l.row(ref) ?? (await attempt(() => load(ref, 16_000_000)))?.row;
   if (!row) return;
   if ((row.kind === "result" || row.kind === "error" || row.kind === "http") && row.parent && l.row(row.parent)) row = l.row(row.parent);
   const m = await attempt(() => load(row.ref, 16_000_000));
