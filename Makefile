@@ -69,7 +69,8 @@ lint: ## gofmt, go vet, the linters of .golangci.yml, and plain English (tools/w
 
 # These tests run without the race detector in make test: tests of memory bounds, of long texts and of the source, and scripts
 # of short commands. make test-long also runs them with it (SKIP=).
-SLOW_TESTS := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBounded|TestRejectionsAreBounded|TestSlowPeersAreReadAtTheirPace|TestPeerThatStopsReadingIsClosed|TestTasksThatAreOverAreBounded|TestSessionsHoldLittle|TestListOfEndlessSize|TestHostileOutputSchema|TestHostileSchemas|TestRequestsOfTheServerWeigh|TestAnnouncedPromptsAreBounded|TestOutputIsBounded|TestBytesOfSessionsAreBounded|TestFlippedByte|TestLargeMessages|TestNothingHiddenReachesATerminal|TestTablesAreBounded|TestSlowButSteadyPeerGetsAll|TestCostIsBounded|TestLongTexts|TestLongKinds|TestLongEncodings|TestLongWider|TestOnlyJSONRPCWalksJSON|TestEveryPackageExplainsItself
+SOURCE_TESTS := TestOnlyJSONRPCWalksJSON|TestEveryPackageExplainsItself|TestEveryHandlerEndsAfterChunked|TestTestsWaitForEvents|TestReports|TestGoroutinesRecover|TestOnePlaceRecovers|TestNothingPrintsByItself|TestFilesAreMadeInOnePlace|TestTestsRunWhole|TestNothingOfThisMachineIsInTheFiles|TestImportsPointInward
+SLOW_TESTS   := TestUnreadRejectionsEndTheConnection|TestBatchesWithoutAConnAreBounded|TestRejectionsAreBounded|TestSlowPeersAreReadAtTheirPace|TestPeerThatStopsReadingIsClosed|TestTasksThatAreOverAreBounded|TestSessionsHoldLittle|TestListOfEndlessSize|TestHostileOutputSchema|TestHostileSchemas|TestRequestsOfTheServerWeigh|TestAnnouncedPromptsAreBounded|TestOutputIsBounded|TestBytesOfSessionsAreBounded|TestFlippedByte|TestLargeMessages|TestNothingHiddenReachesATerminal|TestTablesAreBounded|TestSlowButSteadyPeerGetsAll|TestCostIsBounded|TestLongTexts|TestLongKinds|TestLongEncodings|TestLongWider|$(SOURCE_TESTS)
 SLOW_SCRIPTS := call|check|config|diff|doctor|edit|errors|gatecheck|help|import|learn|list|man|mcp|mcpask|mcperrors|mcphelp|mistakes|mock|names|output|params|raw|replay|secrets|stdin|test|tls|trace|wrap
 SLOW         := ^($(SLOW_TESTS))$$|^TestScripts$$/^($(SLOW_SCRIPTS))$$
 SKIP         ?= yes
@@ -117,7 +118,7 @@ bench-size: ## how large a TCP client is, and on small systems
 interop: ## our ends against other people's programs
 	@cd interop; failed=0; \
 	../scripts/gotest interop.whole ./conformance -vet=off -count=1 -timeout 40m $(RUN) & \
-	../scripts/gotest interop "./mcp $$(go list ./... | grep -vE '/interop/(page|conformance|mcp)$$' | tr '\n' ' ')" -race -vet=off -count=1 -timeout 40m -p $(AT_ONCE) $(RUN) || failed=1; \
+	../scripts/gotest interop "./mcp $$(go list ./... | grep -vE '/interop/(page|conformance|mcp)$$' | tr '\n' ' ')" -race -vet=off -count=1 -timeout 40m -p $(AT_ONCE) -parallel 3 $(RUN) || failed=1; \
 	wait $$! || failed=1; exit $$failed
 
 page: ## the page: built again without a difference, its own tests, Chromium on it (RUN='-run REGEXP': only these)

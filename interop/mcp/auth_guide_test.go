@@ -20,6 +20,7 @@ const browser = "#!/bin/sh\nexec curl -sL \"$1\"\n"
 // TestAuthGuide runs the commands of the authorization guide, with different ports: three programs
 // and a browser.
 func TestAuthGuide(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/guides/mcp-authorization.md")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +38,7 @@ func TestAuthGuide(t *testing.T) {
 	issuer := firstLine(t, true, harness.Program(t, "./interop/authserver/cmd/authserver"))
 	server := firstLine(t, false, harness.Program(t, "./examples/mcpguarded"), issuer, "127.0.0.1:0")
 	port := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(server)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	environment := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	ran := 0
 	blocks := strings.Split(string(text), "```")
 	for i := 1; i < len(blocks); i += 2 {
@@ -48,7 +49,7 @@ func TestAuthGuide(t *testing.T) {
 		case "sh":
 			_, want, _ := strings.Cut(blocks[i+2], "\n")
 			cmd := exec.CommandContext(within(t), "bash", "-c", strings.ReplaceAll(code, "127.0.0.1:8080", port))
-			cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+			cmd.Env = environment
 			got, err := cmd.CombinedOutput()
 			if err != nil || strings.ReplaceAll(string(got), port, "127.0.0.1:8080") != want {
 				t.Errorf("%v\n%s\nprints\n%s\nwant\n%s", err, code, got, want)

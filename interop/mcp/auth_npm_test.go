@@ -11,6 +11,7 @@ import (
 // TestAuthNPMClients checks that the clients of both TypeScript SDKs pass our guard, the newer one
 // with bound tokens and nonces too.
 func TestAuthNPMClients(t *testing.T) {
+	t.Parallel()
 	for kind, bound := range map[string]bool{"v1": false, "v2": false, "v2-dpop": true} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -27,6 +28,7 @@ func TestAuthNPMClients(t *testing.T) {
 // TestAuthNPMServer checks that our client can use a service on the TypeScript SDK with its own
 // authorization server, which another project wrote.
 func TestAuthNPMServer(t *testing.T) {
+	t.Parallel()
 	r := &realm{resource: harness.Server(t, node(t, "node/auth-server.mjs"))["http"]}
 	c, err := r.connect(t, new(oauth.Client))
 	if err != nil {

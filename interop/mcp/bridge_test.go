@@ -27,6 +27,7 @@ import (
 // TestGoSDKClientThroughBridge has the official Go SDK's client use our server through parley
 // bridge in both directions, with sessions and without.
 func TestGoSDKClientThroughBridge(t *testing.T) {
+	t.Parallel()
 	program := harness.Parley(t)
 	address := ourEndpoint(t)
 	here := bridgeToChild(t)
@@ -45,6 +46,7 @@ func TestGoSDKClientThroughBridge(t *testing.T) {
 // TestNPMClientsThroughBridge does the same with the clients of both TypeScript SDKs. Each has a
 // server of its own, as in TestClientsThroughGateway.
 func TestNPMClientsThroughBridge(t *testing.T) {
+	t.Parallel()
 	program := harness.Parley(t)
 	for _, script := range [][]string{
 		{"node/client-v1.mjs"}, {"node/client-v2.mjs", "auto"}, {"node/client-v2.mjs", "legacy"}, {"node/client-v2.mjs", "2026-07-28"},
@@ -69,6 +71,7 @@ func TestNPMClientsThroughBridge(t *testing.T) {
 // responses are those of their calls; a call on a killed server fails with -31006 before a call on
 // another server that begins with the kill and takes a second; and no process is left.
 func TestFiftyClientsThroughBridge(t *testing.T) {
+	t.Parallel()
 	const (
 		fromNode = 25
 		steady   = 12 // only call

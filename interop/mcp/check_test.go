@@ -18,6 +18,7 @@ import (
 // TestCheckOfMCP runs the profile of parley check on servers of MCP: ours, over all its transports,
 // violates no rule; the findings in servers of the official Go SDK are those that were examined.
 func TestCheckOfMCP(t *testing.T) {
+	t.Parallel()
 	goSDK := func(o *gosdk.StreamableHTTPOptions) string {
 		s := goService()
 		web := httptest.NewServer(gosdk.NewStreamableHTTPHandler(func(*http.Request) *gosdk.Server { return s }, o))

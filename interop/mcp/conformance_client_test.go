@@ -12,6 +12,7 @@ import (
 // requirement sets, scored or not. The suite passes the protocol version to the client; in a second
 // run the client ignores it, and detects the version.
 func TestConformanceClient(t *testing.T) {
+	t.Parallel()
 	program := harness.Program(t, "./interop/everything-client")
 	for revision, want := range map[string][2]int{"2025-11-25": {18, 7}, "2026-07-28": {32, 7}} {
 		t.Run(revision, func(t *testing.T) {
@@ -32,6 +33,7 @@ func TestConformanceClient(t *testing.T) {
 
 // TestConformanceClientOlder runs the remaining scenarios of the older protocol versions.
 func TestConformanceClientOlder(t *testing.T) {
+	t.Parallel()
 	program := harness.Program(t, "./interop/everything-client")
 	for revision, want := range map[string][]string{
 		"2025-06-18": {"initialize", "tools_call", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none"},
@@ -47,6 +49,7 @@ func TestConformanceClientOlder(t *testing.T) {
 // TestConformanceClientSkills runs the scenarios of the skills extension, which are in no
 // requirement set.
 func TestConformanceClientSkills(t *testing.T) {
+	t.Parallel()
 	program := harness.Program(t, "./interop/everything-client")
 	for _, name := range []string{"no-prefetch", "verify-digest", "verify-size", "verify-frontmatter"} {
 		name = "sep-2640-client-" + name

@@ -12,6 +12,7 @@ import (
 // those of the suite when it was pinned: a lower number means that a scenario did not run. The
 // suite mostly waits, so its runs are concurrent, each with its own server.
 func TestConformanceServer(t *testing.T) {
+	t.Parallel()
 	program := harness.Program(t, "./interop/everything-server")
 	serve := func(t *testing.T) string {
 		t.Helper()

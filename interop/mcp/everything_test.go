@@ -15,6 +15,7 @@ const everythingServer = "node/node_modules/@modelcontextprotocol/server-everyth
 
 // TestServerEverything calls npm's server-everything with our client, over all its transports.
 func TestServerEverything(t *testing.T) {
+	t.Parallel()
 	t.Run("stdio", func(t *testing.T) {
 		t.Parallel()
 		h := newHost(t)

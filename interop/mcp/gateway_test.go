@@ -44,6 +44,7 @@ var notAggregated = []string{
 // TestConformanceThroughGateway runs the official suite against our server behind the gateway: with
 // the same result as directly at /s/NAME, and with all scored scenarios through the aggregate.
 func TestConformanceThroughGateway(t *testing.T) {
+	t.Parallel()
 	program := harness.Program(t, "./interop/everything-server")
 	for _, set := range []struct {
 		path, revision string
@@ -82,6 +83,7 @@ func TestConformanceThroughGateway(t *testing.T) {
 // has a server of its own: the tools of one change during the test, and while they do, a call of
 // the TypeScript SDK may fail.
 func TestClientsThroughGateway(t *testing.T) {
+	t.Parallel()
 	clients := map[string]func(t *testing.T, endpoint string){}
 	for _, v := range []mcp.Version{mcp.V20260728, mcp.V20251125, mcp.V20250618, mcp.V20250326} {
 		clients["go "+v.String()] = func(t *testing.T, endpoint string) {

@@ -19,6 +19,7 @@ import (
 // TestGoSDKClient calls our server with the official Go SDK's client, over all its transports and
 // versions.
 func TestGoSDKClient(t *testing.T) {
+	t.Parallel()
 	address := ourEndpoint(t)
 	for _, v := range []mcp.Version{mcp.V20260728, mcp.V20251125, mcp.V20250618, mcp.V20250326, mcp.V20241105} {
 		t.Run("stream "+v.String(), func(t *testing.T) {

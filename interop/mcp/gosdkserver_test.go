@@ -128,6 +128,7 @@ func goService() *gosdk.Server {
 
 // TestGoSDKServer calls a server based on the official Go SDK with our client.
 func TestGoSDKServer(t *testing.T) {
+	t.Parallel()
 	want := func(v mcp.Version) service { return service{name: "go-sdk", version: v} }
 	for _, v := range []mcp.Version{mcp.V20260728, mcp.V20251125, mcp.V20250618, mcp.V20250326, mcp.V20241105} {
 		t.Run("stream "+v.String(), func(t *testing.T) {

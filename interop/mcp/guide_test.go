@@ -30,6 +30,7 @@ var guides = []guide{
 // TestGuidesRunAsTheyStand runs the commands of the guides, with different ports, and compares
 // their output with the guides. The Go code of the guides must be that of the examples.
 func TestGuidesRunAsTheyStand(t *testing.T) {
+	t.Parallel()
 	demo, err := url.Parse(harness.Demo(t, "http://127.0.0.1:0")[0])
 	if err != nil {
 		t.Fatal(err)

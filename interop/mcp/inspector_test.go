@@ -87,6 +87,7 @@ func inspect(t *testing.T, target []string, words ...string) inspected {
 // TestInspector runs the official inspector on `parley demo`, over all its transports and in both
 // eras.
 func TestInspector(t *testing.T) {
+	t.Parallel()
 	web := strings.TrimSuffix(harness.Demo(t, "http://127.0.0.1:0")[0], "/rpc")
 	child := []string{"--", harness.Parley(t), "demo", "--mcp", "--stdio"}
 	for name, target := range map[string][]string{

@@ -11,6 +11,7 @@ import (
 // TestNPMClients calls our server with the clients of both TypeScript SDKs, over all their
 // transports and versions.
 func TestNPMClients(t *testing.T) {
+	t.Parallel()
 	for _, script := range [][]string{
 		{"node/client-v1.mjs"}, {"node/client-v2.mjs", "auto"}, {"node/client-v2.mjs", "legacy"}, {"node/client-v2.mjs", "2026-07-28"},
 	} {

@@ -10,6 +10,7 @@ import (
 // TestNPMServers calls servers based on the TypeScript SDKs with our client, over all their
 // transports.
 func TestNPMServers(t *testing.T) {
+	t.Parallel()
 	old := service{name: "sdk-v1", version: mcp.V20251125}
 	new := service{name: "sdk-v2", version: mcp.V20260728}
 	headed := service{name: "sdk-v2", version: mcp.V20260728, headers: true}
@@ -52,6 +53,7 @@ func TestNPMServers(t *testing.T) {
 
 // TestNPMServerForgets checks how our client handles the loss of its session.
 func TestNPMServerForgets(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	h := newHost(t)
 	address := "http://127.0.0.1:" + announcing(t, "node/server-v1.mjs", "http")
