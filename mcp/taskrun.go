@@ -88,13 +88,15 @@ func (k *taskTable) contains(owner, id string) bool {
 	return err == nil
 }
 
-// get returns the latest state of a task.
-func (k *taskTable) get(ctx context.Context, owner, id string) (*Task, error) {
+// get returns the latest state of a task, and the task itself if its handler runs here. A task that
+// is not found among the running ones after its state was read may have finished meanwhile; so both
+// come from one search.
+func (k *taskTable) get(ctx context.Context, owner, id string) (*runningTask, *Task, error) {
 	if t := k.find(owner, id); t != nil {
-		return t.snapshot(), nil
+		return t, t.snapshot(), nil
 	}
 	task, err := k.store.Get(ctx, owner, id)
-	return task, taskTrouble(err)
+	return nil, task, taskTrouble(err)
 }
 
 // A runningTask is a task whose handler runs.

@@ -200,16 +200,17 @@ func (s *Server) readTaskID(r *Request) (string, error) {
 	return id, nil
 }
 
-func (s *Server) taskOf(ctx context.Context, r *Request) (*Task, error) {
+// taskOf returns the task that a request names, as get does.
+func (s *Server) taskOf(ctx context.Context, r *Request) (*runningTask, *Task, error) {
 	id, err := s.readTaskID(r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	task, err := s.tasks.get(ctx, r.owner(ctx), id)
+	running, task, err := s.tasks.get(ctx, r.owner(ctx), id)
 	if errors.Is(err, ErrNoTask) {
-		return nil, invalidParams("unknown task")
+		return nil, nil, invalidParams("unknown task")
 	}
-	return task, err
+	return running, task, err
 }
 
 // handleExtension handles the methods of the extensions.
@@ -230,11 +231,10 @@ func (s *Server) handleExtension(ctx context.Context, r *Request) (body any, cac
 
 // handleTask handles the methods of the tasks extension.
 func (s *Server) handleTask(ctx context.Context, r *Request) (any, error) {
-	task, err := s.taskOf(ctx, r)
+	running, task, err := s.taskOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	running := s.tasks.find(r.owner(ctx), task.ID)
 	switch r.Method {
 	case MethodTasksGet:
 		if task.Result != nil { // as a member of the task, it is a result like any other
@@ -272,11 +272,10 @@ func (s *Server) handleCoreTasks(ctx context.Context, r *Request) (body any, kno
 		body, err = s.listTasks(ctx, r)
 		return body, true, err
 	}
-	task, err := s.taskOf(ctx, r)
+	running, task, err := s.taskOf(ctx, r)
 	if err != nil {
 		return nil, true, err
 	}
-	running := s.tasks.find(r.owner(ctx), task.ID)
 	switch r.Method {
 	case MethodTasksResult:
 		body, err = s.taskResult(ctx, r, running, task)
