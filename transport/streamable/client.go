@@ -272,7 +272,8 @@ func (c *Client) do(ctx context.Context, item *jsonrpc.Item) error {
 	if item.Notify {
 		return k.notified(c.post(k, body, m.Header))
 	}
-	err = k.receive(c.post(k, body, m.Header))
+	k.settle(k.receive(c.post(k, body, m.Header))) // unless the stream of the session had the response
+	err = k.outcome()
 	if m.Bond == Within && k.ctx.Err() != nil && !k.isAnswered() {
 		c.cancel(k)
 	}

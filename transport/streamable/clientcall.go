@@ -242,7 +242,8 @@ func (k *clientCall) notified(answer *http.Response, err error) error {
 	return k.refused(answer, clientHead(answer))
 }
 
-// receive reads until the response has arrived.
+// receive reads until the response has arrived. Its error does not count if the call is over: the
+// response may have arrived on the stream of the session.
 func (k *clientCall) receive(answer *http.Response, err error) error {
 	if answer == nil {
 		return err // nil: the response arrived on the stream of the session

@@ -35,6 +35,7 @@ func (r *asked) pause(d time.Duration) {
 // responses. It records the requests.
 type wire struct {
 	serve func(w *answer, r *asked)
+	deaf  bool // responds to requests that were cancelled, too
 
 	mu  sync.Mutex
 	all []*asked
@@ -93,10 +94,14 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		a.begin()
 		_ = pipe.Close() // never fails
 	}()
-	stop := context.AfterFunc(ctx, func() { _ = pipe.CloseWithError(context.Cause(ctx)) })
+	lost := ctx
+	if w.deaf {
+		lost = context.WithoutCancel(ctx)
+	}
+	stop := context.AfterFunc(lost, func() { _ = pipe.CloseWithError(context.Cause(ctx)) })
 	select {
 	case <-a.begun:
-	case <-ctx.Done():
+	case <-lost.Done():
 		cancel()
 		return nil, context.Cause(req.Context())
 	}

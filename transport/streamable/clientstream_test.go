@@ -304,38 +304,64 @@ func TestClientGivesUpFromWithin(t *testing.T) {
 }
 
 // TestClientAnswerElsewhere checks that the response to a call may arrive on the stream of the
-// session, as some servers send it.
+// session, as some servers send it, whatever the HTTP response to the call is afterwards.
 func TestClientAnswerElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		push := make(chan string)
-		w := &wire{serve: func(a *answer, r *asked) {
-			switch {
-			case r.method == http.MethodGet:
-				a.stream("")
-				select {
-				case text := <-push:
-					a.send(text)
-				case <-r.ctx.Done():
+	for _, tt := range []struct {
+		name string
+		end  func(*answer) // nil: no HTTP response
+	}{
+		{"nothing", nil},
+		{"200 without a body", func(*answer) {}},
+		{"202", func(a *answer) { a.status = http.StatusAccepted }},
+		{"500", func(a *answer) { a.status = http.StatusInternalServerError }},
+		{"404", func(a *answer) { a.status = http.StatusNotFound }},
+		{"text", func(a *answer) { a.header.Set("Content-Type", "text/plain"); a.send("ok") }},
+		{"not JSON", func(a *answer) { a.plain(200, "{") }},
+		{"the same again", func(a *answer) { a.plain(200, result("1", `"no"`)) }},
+		{"the response to another call", func(a *answer) { a.plain(200, result("2", `"no"`)) }},
+		{"an error", func(a *answer) { a.plain(200, `{"jsonrpc":"2.0","error":{"code":-1,"message":"no"},"id":1}`) }},
+		{"an empty stream", func(a *answer) { a.stream("") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				push := make(chan string)
+				w := &wire{deaf: tt.end != nil}
+				w.serve = func(a *answer, r *asked) {
+					switch {
+					case r.method == http.MethodGet:
+						a.stream("")
+						select {
+						case text := <-push:
+							a.send(text)
+						case <-r.ctx.Done():
+						}
+						<-r.ctx.Done()
+						_ = a.pipe.Close() // never fails
+					case strings.Contains(r.body, `"a"`):
+						push <- event(result("1", `"yes"`))
+						<-r.ctx.Done()
+						if tt.end == nil {
+							<-t.Context().Done() // so that this is not an empty response
+							return
+						}
+						tt.end(a)
+					default:
+						answering(a, r)
+					}
 				}
-				<-r.ctx.Done()
-			case strings.Contains(r.body, `"a"`):
-				push <- event(result("1", `"yes"`))
-				<-r.ctx.Done()
-			default:
-				answering(a, r)
-			}
-		}}
-		c := client(w, streamable.ClientOptions{})
-		c.Listen(t.Context())
-		begun := time.Now()
-		if got, err := call(t.Context(), c, "a"); got != "yes" || err != nil || time.Since(begun) != 0 {
-			t.Errorf("got %q, %v after %v", got, err, time.Since(begun))
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-		wantAsked(t, w, `GET`, `POST {"jsonrpc":"2.0","method":"a","id":1}`) // and no cancel
-	})
+				c := client(w, streamable.ClientOptions{})
+				c.Listen(t.Context())
+				begun := time.Now()
+				if got, err := call(t.Context(), c, "a"); got != "yes" || err != nil || time.Since(begun) != 0 {
+					t.Errorf("got %q, %v after %v", got, err, time.Since(begun))
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				wantAsked(t, w, `GET`, `POST {"jsonrpc":"2.0","method":"a","id":1}`) // and no cancel
+			})
+		})
+	}
 }
 
 // TestClientListens checks how the stream of a session is kept open.
