@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -301,10 +302,23 @@ func checkShown(t *testing.T, what, shown string, coloured, document bool) {
 	}
 }
 
+// hostileArgument is the first argument of the child process of this test. The second is the text
+// in hexadecimal.
+const hostileArgument = "hostile-child"
+
+// hostileCommand is the command line of a hostileChild that sends text.
+func hostileCommand(text string) []string {
+	return []string{os.Args[0], hostileArgument, hex.EncodeToString([]byte(text))}
+}
+
 // hostileChild is the child process of this test: it responds to each line on stdin like a hostile
 // stdio server.
-func hostileChild() int {
-	text := os.Getenv("PARLEY_HOSTILE")
+func hostileChild(code string) int {
+	bytes, err := hex.DecodeString(code)
+	if err != nil {
+		panic(err)
+	}
+	text := string(bytes)
 	fmt.Fprintf(os.Stderr, "%s\nparley: FAKE\n", text)
 	fmt.Fprintf(os.Stdout, "%s\n", strings.NewReplacer("\n", " ").Replace(text))
 	conn := jsonrpc.NewConn(stdio.New(nil))
@@ -314,9 +328,10 @@ func hostileChild() int {
 }
 
 func TestNothingHiddenReachesATerminal(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Parallel()
 	for kind, text := range kindsToRun(t) {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			rpc := serveOn(t, &parley.Listener{Handler: hostileServer(text)}, "tcp://127.0.0.1:0").String()
 			overHTTP := serveOn(t, &parley.Listener{Handler: hostileServer(text)}, "http://127.0.0.1:0/").String()
 			evil := hostileAgent(strings.ToValidUTF8(text, "?"))
@@ -329,13 +344,12 @@ func TestNothingHiddenReachesATerminal(t *testing.T) {
 			overA2A := serveOn(t, &parley.Listener{Converse: func(c *jsonrpc.Conn) func() { tasks.Configure(&c.Answerer); return nil }}, "tcp://127.0.0.1:0").String()
 			web := hostileWeb(t, text)
 			junk := answering(t, strings.NewReplacer("\n", " ").Replace(text)+"\n"+text+"\n", false)
-			dir := t.TempDir()
+			dir, state := t.TempDir(), t.TempDir()
 			session := hostileSession(t, dir, text)
 			batch := writeIn(t, dir, "batch", `{"method":"text"}`+"\n"+`{"method":"err"}`+"\n"+`{"method":"news"}`)
 			config := writeIn(t, dir, "mcp.json", `{"mcpServers":{`+unescaped(text)+`:{"url":`+unescaped("http://"+text)+`},"a":{"command":`+unescaped(text)+`,"args":[`+unescaped(text)+`]},"b":{`+unescaped(text)+`:1}}}`)
 			plan := writeIn(t, dir, "plan.yaml", "name: evil\nteam: {evil: {target: "+strconv.Quote(overACP)+", protocol: acp, agent: evil}}\nsteps:\n  - {id: one, agent: evil, prompt: hello}\n")
-			child := []string{"--", os.Args[0]}
-			t.Setenv("PARLEY_HOSTILE", strings.ReplaceAll(text, "\x00", ""))
+			child := append([]string{"--"}, hostileCommand(text)...)
 
 			var commands [][]string
 			add := func(words ...string) { commands = append(commands, words) }
@@ -420,7 +434,9 @@ func TestNothingHiddenReachesATerminal(t *testing.T) {
 				for _, person := range []bool{true, false} {
 					what := fmt.Sprintf("parley %.200q, for a person %v,", words, person)
 					var out, errs glass
-					a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(name string) string { return map[string]string{"NO_COLOR": "1"}[name] }}
+					a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(name string) string {
+						return map[string]string{"NO_COLOR": "1", "XDG_STATE_HOME": state}[name]
+					}}
 					if person {
 						a.stdin = keys{strings.NewReader("\n\n\n1\ny\n\n\nx\n")}
 					} else {

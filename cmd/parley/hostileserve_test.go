@@ -101,12 +101,11 @@ func TestNothingHiddenReachesATerminalOfAServer(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			home := t.TempDir()
 			t.Setenv("HOME", home)
-			t.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
 			t.Setenv("XDG_RUNTIME_DIR", "")
-			t.Setenv("PARLEY_HOSTILE", strings.ReplaceAll(text, "\x00", ""))
 			quoted := unescaped(text)
+			child := hostileCommand(text)
 			servers := `{"mcpServers":{` + quoted + `:{"url":` + unescaped("http://"+text) + `},"a":{"command":` + quoted + `,"args":[` + quoted + `]},"b":{` + quoted + `:1},"c":{"command":` +
-				unescaped(os.Args[0]) + `,"env":{` + quoted + `:` + quoted + `}}}}`
+				unescaped(child[0]) + `,"args":[` + unescaped(child[1]) + `,` + unescaped(child[2]) + `],"env":{` + quoted + `:` + quoted + `}}}}`
 			config := writeIn(t, home, "mcp.json", servers)
 			for _, folder := range []string{".cursor", ".claude", ".codeium/windsurf"} {
 				if err := os.MkdirAll(filepath.Join(home, folder), 0o700); err != nil {
@@ -137,40 +136,43 @@ func TestNothingHiddenReachesATerminalOfAServer(t *testing.T) {
 				{[]string{"config", "found"}, nil, nil},
 			} {
 				for _, person := range []bool{true, false} {
-					what := fmt.Sprintf("parley %.200q, for a person %v,", c.words, person)
-					out := &screenWatch{person: person, seen: make(chan string, 1)}
-					errs := &screenWatch{person: person, seen: make(chan string, 1), want: c.want}
-					a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, getenv: func(name string) string {
-						return map[string]string{"NO_COLOR": "1", "HOME": home, "XDG_STATE_HOME": filepath.Join(home, "state")}[name]
-					}}
-					ctx, cancel := context.WithCancelCause(t.Context())
-					ended := make(chan int, 1)
-					go func() { ended <- a.main(ctx, c.words) }()
-					late := time.After(time.Minute)
-					if c.do != nil {
-						select {
-						case seen := <-errs.seen:
-							if c.words[0] == "tap" { // its own address, not the server's
-								seen = strings.TrimPrefix(seen, "at ")
+					t.Run(fmt.Sprintf("%s/person=%v", c.words[0], person), func(t *testing.T) {
+						t.Parallel()
+						what := fmt.Sprintf("parley %.200q, for a person %v,", c.words, person)
+						out := &screenWatch{person: person, seen: make(chan string, 1)}
+						errs := &screenWatch{person: person, seen: make(chan string, 1), want: c.want}
+						a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, getenv: func(name string) string {
+							return map[string]string{"NO_COLOR": "1", "HOME": home, "XDG_STATE_HOME": filepath.Join(home, "state")}[name]
+						}}
+						ctx, cancel := context.WithCancelCause(t.Context())
+						ended := make(chan int, 1)
+						go func() { ended <- a.main(ctx, c.words) }()
+						late := time.After(time.Minute)
+						if c.do != nil {
+							select {
+							case seen := <-errs.seen:
+								if c.words[0] == "tap" { // its own address, not the server's
+									seen = strings.TrimPrefix(seen, "at ")
+								}
+								c.do(seen)
+								cancel(errInterrupted)
+							case code := <-ended:
+								t.Fatalf("%s ends with %d:\n%s", what, code, errs)
+							case <-late:
+								t.Fatalf("%s does not start:\n%s", what, errs)
 							}
-							c.do(seen)
-							cancel(errInterrupted)
-						case code := <-ended:
-							t.Fatalf("%s ends with %d:\n%s", what, code, errs)
-						case <-late:
-							t.Fatalf("%s does not start:\n%s", what, errs)
 						}
-					}
-					select {
-					case <-ended:
-					case <-late:
-						t.Errorf("%s takes more than a minute", what)
-					}
-					cancel(nil)
-					checkShown(t, what+" on stderr", errs.String(), false, false)
-					if person || c.words[0] == "config" { // text of peers passes unchanged into a pipe
-						checkShown(t, what+" on stdout", out.String(), false, false)
-					}
+						select {
+						case <-ended:
+						case <-late:
+							t.Errorf("%s takes more than a minute", what)
+						}
+						cancel(nil)
+						checkShown(t, what+" on stderr", errs.String(), false, false)
+						if person || c.words[0] == "config" { // text of peers passes unchanged into a pipe
+							checkShown(t, what+" on stdout", out.String(), false, false)
+						}
+					})
 				}
 			}
 		})
