@@ -37,10 +37,9 @@ type parkedCall struct {
 	// the request of the client that waits for the call; nil between two requests
 	request atomic.Pointer[mcp.Request]
 
-	mu       sync.Mutex // guards the fields below
-	last     int        // of questions
-	open     map[string]*parkedQuestion
-	attended bool // a request of the client waits for the call
+	mu   sync.Mutex // guards the fields below
+	last int        // of questions
+	open map[string]*parkedQuestion
 }
 
 // A parkedQuestion waits for the client's answer.
@@ -63,11 +62,12 @@ var errParkingFull = newFault(jsonrpc.CodeBusy, "Too many calls wait for answers
 // errCallLost is the response to the answers to a call that does not wait for them any more.
 func errCallLost(server string) error { return unavailable(reasonCallLost, server, false).error() }
 
-// begin runs a call apart from the request of its client. start runs it on another goroutine; if it
-// returns false, the gateway is closed. run gets a context that ends after 10 minutes, and the
-// values of ctx. It must not use the request's buffers.
-func (p *parking) begin(ctx context.Context, who string, start func(func()) bool, run func(context.Context, *parkedCall) (jsonrpc.Raw, error)) (*parkedCall, error) {
+// begin runs a call apart from r, the request of its client, which waits for it. start runs it on
+// another goroutine; if it returns false, the gateway is closed. run gets a context that ends after
+// 10 minutes, and the values of ctx. It must not use the request's buffers.
+func (p *parking) begin(ctx context.Context, who string, r *mcp.Request, start func(func()) bool, run func(context.Context, *parkedCall) (jsonrpc.Raw, error)) (*parkedCall, error) {
 	c := &parkedCall{id: rand.Text(), principal: who, done: make(chan struct{}), asked: make(chan struct{}, 1), open: map[string]*parkedQuestion{}}
+	c.request.Store(r) // the server may report progress at once
 	p.mu.Lock()
 	if p.closed || len(p.calls) >= maxParked || p.per[who] >= maxParkedPer {
 		p.mu.Unlock()
@@ -105,33 +105,20 @@ func (p *parking) begin(ctx context.Context, who string, start func(func()) bool
 	return c, nil
 }
 
-// find returns the call of an ID, for one request at a time.
-func (p *parking) find(id string) *parkedCall {
+// find returns the call of an ID and a principal, for which r waits from now on. It returns nil if
+// there is no such call, or if another request waits for it.
+func (p *parking) find(id, who string, r *mcp.Request) *parkedCall {
 	p.mu.Lock()
 	c := p.calls[id]
 	p.mu.Unlock()
-	if c == nil || !c.attend() {
+	if c == nil || c.principal != who || !c.request.CompareAndSwap(nil, r) {
 		return nil
 	}
 	return c
 }
 
-// attend reports whether the caller is now the one that waits for the call.
-func (c *parkedCall) attend() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.attended {
-		return false
-	}
-	c.attended = true
-	return true
-}
-
-func (c *parkedCall) leave() {
-	c.mu.Lock()
-	c.attended = false
-	c.mu.Unlock()
-}
+// leave means that no request waits for the call.
+func (c *parkedCall) leave() { c.request.Store(nil) }
 
 // ask waits for the client's answer to a question of the server.
 func (c *parkedCall) ask(ctx context.Context, in mcp.InputRequest) (jsonrpc.Raw, error) {

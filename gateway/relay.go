@@ -514,7 +514,7 @@ func (p *patience) hold() (goOn func()) {
 // park begins a call of a modern client at a legacy server.
 func (x *exchange) park(ctx context.Context, key linkKey, caps mcp.ClientCapabilities) (jsonrpc.Raw, error) {
 	trace, wantsProgress := traceOf(x.r), x.r.WantsProgress()
-	c, err := x.part.parked.begin(ctx, key.principal, x.part.pool.run, func(own context.Context, c *parkedCall) (jsonrpc.Raw, error) {
+	c, err := x.part.parked.begin(ctx, key.principal, x.r, x.part.pool.run, func(own context.Context, c *parkedCall) (jsonrpc.Raw, error) {
 		l, err := x.part.pool.acquire(own, key, caps)
 		if err != nil {
 			return nil, x.notOpened(err)
@@ -551,7 +551,6 @@ func (x *exchange) park(ctx context.Context, key linkKey, caps mcp.ClientCapabil
 	if err != nil {
 		return nil, err
 	}
-	c.attend()
 	return x.attend(ctx, c)
 }
 
@@ -592,8 +591,8 @@ func (x *exchange) goOn(ctx context.Context, id string, kept jsonrpc.Raw) (jsonr
 	if err != nil {
 		return nil, err
 	}
-	c := x.part.parked.find(id)
-	if c == nil || c.principal != principal.Of(ctx) {
+	c := x.part.parked.find(id, principal.Of(ctx), x.r)
+	if c == nil {
 		return nil, errCallLost(x.owner.server.name)
 	}
 	if !c.answer(answers) {
@@ -603,11 +602,10 @@ func (x *exchange) goOn(ctx context.Context, id string, kept jsonrpc.Raw) (jsonr
 	return x.attend(ctx, c)
 }
 
-// attend waits for the result of a parked call, or for its next questions.
+// attend waits for the result of a parked call, or for its next questions. The request must be the
+// one that waits for the call.
 func (x *exchange) attend(ctx context.Context, c *parkedCall) (jsonrpc.Raw, error) {
-	c.request.Store(x.r)
 	defer c.leave()
-	defer c.request.Store(nil)
 	for {
 		select {
 		case <-c.done:
