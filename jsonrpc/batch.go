@@ -324,7 +324,7 @@ func (b *batchRun) take() (int, *job) {
 	i := b.next
 	b.next++
 	j := b.jobs[i]
-	b.notifying = j != nil && b.isOrdered(j)
+	b.notifying = j != nil && b.isOrdered(j) && !b.settled[i] // one that came too late does not run
 	return i, j
 }
 

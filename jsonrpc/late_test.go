@@ -47,6 +47,11 @@ func TestABatchIsAnsweredWithoutTheHandlerThatDoesNotStop(t *testing.T) {
 		{"a batch that waits in line", Limits{Running: 1},
 			[]string{call("stuck", "1"), `[` + call("echo", "2") + `,` + call("echo", "3") + `]`},
 			[]string{late("1"), `[` + late("2") + `,` + late("3") + `]`}},
+		{"a notification that waits in line", Limits{Running: 1},
+			[]string{call("stuck", "1"), `[{"jsonrpc":"2.0","method":"echo"},` + call("echo", "2") + `]`},
+			[]string{late("1"), `[` + late("2") + `]`}},
+		{"behind two notifications that do not stop", Limits{},
+			[]string{`[{"jsonrpc":"2.0","method":"stuck"},{"jsonrpc":"2.0","method":"stuck"},` + call("echo", "1") + `]`}, []string{`[` + late("1") + `]`}},
 		{"nothing else in it", Limits{}, []string{`[` + call("stuck", "1") + `]`}, []string{`[` + late("1") + `]`}},
 	}
 	for _, test := range tests {
