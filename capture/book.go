@@ -19,7 +19,8 @@ const (
 	// maxOpen limits the waiting calls, exchanges and tokens. Further ones are shown but not
 	// paired.
 	maxOpen     = 16_384
-	maxAnswered = 4_096 // IDs that are remembered after their response
+	maxAnswered = 4_096    // IDs that are remembered after their response
+	maxHeads    = 32 << 20 // bytes of the headers of open exchanges; further ones are not judged
 	lateAfter   = 60 * time.Second
 	briefBytes  = 200
 )
@@ -35,6 +36,7 @@ type Book struct {
 
 	wires     map[int64]*WireInfo
 	exchanges map[int64]*exchange
+	headers   int // bytes of the headers in exchanges
 	open      map[callKey][]*call
 	opened    int // number of calls in open
 	tokens    map[tokenKey]*call
@@ -70,6 +72,7 @@ type call struct {
 type exchange struct {
 	row               *Row
 	request, response http.Header
+	headers           int // bytes of both
 	calls             []*call
 }
 
@@ -129,6 +132,7 @@ func (b *Book) Add(e *Event) []Row {
 
 // emit returns a new or changed row to the caller of Add. The findings are copied.
 func (b *Book) emit(r *Row) {
+	r.bound()
 	i := b.outAt(r.Ref)
 	if i < 0 {
 		i = len(b.out)
@@ -260,7 +264,7 @@ func (b *Book) known(row, batch *Row, inspection *Look, m *jsonrpc.Message) {
 	if m.Bad != nil {
 		inspection.Broken(rule(m.Bad), reason(m.Bad))
 	}
-	row.ID = m.ID.String()
+	row.ID = bounded(m.ID.String())
 	if m.Request {
 		row.Method, row.Kind = m.Method, RowRequest
 		if m.ID.IsZero() && m.Bad == nil {

@@ -97,7 +97,7 @@ type Event struct {
 	Size int
 
 	Text    string      // text for people: the reason of an end, the description of junk
-	EventID string      // ID of the event-stream event that contained the payload
+	EventID string      // ID of the event-stream event that contained the payload; a Recorder stores at most 512 bytes of it
 	Wire    *WireInfo   // for KindOpen
 	Method  string      // for KindRequest, such as POST
 	URL     string      // for KindRequest: path and query of the request line

@@ -15,10 +15,35 @@ func (b *Book) addRequest(row *Row, e *Event) {
 	row.Session = e.Header.Get("Mcp-Session-Id")
 	row.Trace = traceOf(e.Header.Get("Traceparent"))
 	if len(b.exchanges) < maxOpen {
-		b.exchanges[e.Exchange] = &exchange{row: row, request: e.Header}
+		x := &exchange{row: row}
+		x.request = b.keep(x, e.Header)
+		b.exchanges[e.Exchange] = x
 		b.spare = nil
 	}
 	b.emit(row)
+}
+
+// keep returns h for the judges of messages in x, or nil if the headers of open exchanges have
+// reached their limit.
+func (b *Book) keep(x *exchange, h http.Header) http.Header {
+	n := 0
+	for name, values := range h {
+		for _, v := range values {
+			n += len(name) + len(v)
+		}
+	}
+	if b.headers+n > maxHeads {
+		return nil
+	}
+	b.headers += n
+	x.headers += n
+	return h
+}
+
+// forget removes an exchange that has ended.
+func (b *Book) forget(id int64, x *exchange) {
+	delete(b.exchanges, id)
+	b.headers -= x.headers
 }
 
 // traceOf returns the trace ID of a traceparent header (W3C Trace Context, section 3.2).
@@ -36,7 +61,7 @@ func (b *Book) head(e *Event) {
 	if x == nil {
 		return
 	}
-	x.response = e.Header
+	x.response = b.keep(x, e.Header)
 	x.row.Code, x.row.HasCode = int64(e.Status), true
 	x.row.Brief = e.Header.Get("Content-Type")
 	x.row.Size += e.Size
@@ -57,7 +82,7 @@ func (b *Book) addResponse(e *Event) {
 	if x == nil {
 		return
 	}
-	delete(b.exchanges, e.Exchange)
+	b.forget(e.Exchange, x)
 	x.row.Took = e.Time.Sub(x.row.Time)
 	x.row.State = StateDone
 	if x.row.Code >= 400 {
@@ -131,7 +156,7 @@ func (b *Book) close(row *Row, e *Event) {
 	}
 	for id, x := range b.exchanges {
 		if x.row.Conn == e.Conn {
-			delete(b.exchanges, id)
+			b.forget(id, x)
 			x.row.State, x.row.Took = StateUnanswered, e.Time.Sub(x.row.Time)
 			if hungUp {
 				x.row.State = StateCancelled

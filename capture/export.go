@@ -204,7 +204,7 @@ func outcome(r *Row) string {
 // and without characters from which Markdown would make a cell, a link, an image or HTML.
 func cell(s string) string { return harmless.Line(cellText.Replace(s)) }
 
-var cellText = strings.NewReplacer(`\|`, `\&#124;`, "|", `\|`, "\r\n", " ", "\n", " ", "\t", " ", "<", "&lt;", "`", "'", "[", "&#91;")
+var cellText = strings.NewReplacer("&", "&amp;", `\|`, `\&#124;`, "|", `\|`, "\r\n", " ", "\n", " ", "\t", " ", "<", "&lt;", "`", "'", "[", "&#91;")
 
 func (r *redactor) hideText(s string) string {
 	if r == nil {

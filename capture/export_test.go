@@ -121,7 +121,7 @@ func TestMarkdownAndPartOfASession(t *testing.T) {
 
 // hostile is text that controls a terminal, in all forms in which a peer can put it into JSON or
 // next to it.
-const hostile = "\x1b]0;t\a\x1b[2J\u009b31m\x7f\b\r\u202eabc\u2066\u200b\u2060\ufeff\U000e0041\u2028 | [a](http://x) <b> `c`"
+const hostile = "\x1b]0;t\a\x1b[2J\u009b31m\x7f\b\r\u202eabc\u2066\u200b\u2060\ufeff\U000e0041\u2028 | [a](http://x) <b> `c` &#x202e;"
 
 // TestExportsAreHarmless checks that no export and no recording contains terminal controls, and
 // none changes the meaning.
@@ -169,6 +169,9 @@ func TestExportsAreHarmless(t *testing.T) {
 			}
 		case "markdown":
 			for line := range strings.Lines(out.String()) {
+				if strings.HasPrefix(line, "|") && strings.Contains(line, "&#x202e;") {
+					t.Errorf("a cell holds an entity, which Markdown would decode: %s", line)
+				}
 				if strings.HasPrefix(line, "|") && strings.Contains(line, "[a](") {
 					t.Errorf("a cell holds a link: %s", line)
 				}

@@ -47,7 +47,7 @@ func (l *Look) Doubt(rule, text string) {
 // Token assigns notifications with this token to the request of this Look while that is open.
 func (l *Look) Token(token string) {
 	if l.call != nil && l.Row.Kind == RowRequest && len(l.correlator.tokens) < maxOpen {
-		k := tokenKey{l.Row.Conn, l.Row.Dir, l.Row.Session, token}
+		k := tokenKey{l.Row.Conn, l.Row.Dir, bounded(l.Row.Session), bounded(token)}
 		l.correlator.tokens[k] = l.call
 		l.call.tokens = append(l.call.tokens, k)
 	}
@@ -56,7 +56,8 @@ func (l *Look) Token(token string) {
 // Tie assigns the message to the other side's request with this token, and reports whether there is
 // one.
 func (l *Look) Tie(token string) bool {
-	for _, session := range []string{l.Row.Session, ""} {
+	token = bounded(token)
+	for _, session := range []string{bounded(l.Row.Session), ""} {
 		if c, ok := l.correlator.tokens[tokenKey{l.Row.Conn, l.Row.Dir.Back(), session, token}]; ok {
 			l.Row.Parent = c.row.Ref
 			return true
@@ -68,7 +69,7 @@ func (l *Look) Tie(token string) bool {
 // Cancel records that the sender of this message cancelled its request with this ID, given as JSON
 // text. If silent, the protocol expects no response after that, and a response gets a doubt.
 func (l *Look) Cancel(id string, silent bool) {
-	for _, c := range l.correlator.open[callKey{l.Row.Conn, l.Row.Dir, id}] {
+	for _, c := range l.correlator.open[callKey{l.Row.Conn, l.Row.Dir, bounded(id)}] {
 		if c.row.Session == l.Row.Session && !c.cancelled {
 			c.cancelled, c.silent = true, silent
 			l.Row.Parent = c.row.Ref

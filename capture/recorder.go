@@ -24,9 +24,9 @@ type Options struct {
 	File string
 
 	// MaxMemory limits the payloads in memory, in bytes. The default is 32 MiB. Half of it is for
-	// payloads that wait to be written, which count with their length plus 512 bytes each. A
-	// quarter is for written ones, because older ones are read from disk; without a disk, all of it
-	// is.
+	// events that wait to be written, which count with the length of their payload and other texts
+	// plus 512 bytes each. A quarter is for written ones, because older ones are read from disk;
+	// without a disk, all of it is.
 	MaxMemory int64
 
 	// MaxDisk limits the bytes on disk. The default is 1 GiB without File and 16 GiB with it. If
@@ -38,8 +38,8 @@ type Options struct {
 	// MaxPayload limits one payload, in bytes. The default is 4 MiB. A longer payload is truncated.
 	MaxPayload int
 
-	// MaxRows limits the rows in memory. The default is 50,000, at about 600 bytes each. The oldest
-	// are dropped first, and of stderr all but the last 2,000 lines.
+	// MaxRows limits the rows in memory. The default is 50,000, at about 600 bytes each, and at most
+	// about 4 KiB. The oldest are dropped first, and of stderr all but the last 2,000 lines.
 	MaxRows int
 
 	// Redact configures what is removed before anything is stored.
@@ -62,7 +62,7 @@ const (
 	defaultPayload = 4 << 20
 	defaultRows    = 50_000
 	maxStderrRows  = 2_000
-	eventBytes     = 512 // cost of an event in addition to its payload
+	eventBytes     = 512 // cost of an event in addition to its texts
 	blockBytes     = 64 << 10
 	pause          = 20 * time.Millisecond // how long the writer collects events
 )
@@ -173,7 +173,7 @@ func (r *Recorder) Add(e Event) int64 {
 	first := len(r.pending) == 0
 	r.pending = append(r.pending, e)
 	before := r.bytes
-	r.bytes += int64(len(e.Data)) + eventBytes
+	r.bytes += e.weight()
 	limit := min(blockBytes*16, r.maxPending/2)
 	much := before < limit && r.bytes >= limit
 	seq := r.seq
@@ -185,6 +185,16 @@ func (r *Recorder) Add(e Event) int64 {
 		poke(r.full)
 	}
 	return seq
+}
+
+// weight returns what the event counts in Options.MaxMemory while it waits to be written: all of
+// its texts, because a peer chooses most of them.
+func (e *Event) weight() int64 {
+	n := eventBytes + len(e.Data) + len(e.Text) + len(e.EventID) + len(e.Method) + len(e.URL)
+	for _, text := range e.fields {
+		n += len(text)
+	}
+	return int64(n)
 }
 
 func poke(c chan struct{}) {

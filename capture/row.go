@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,8 +84,32 @@ const (
 	StateUnanswered = "unanswered" // it ended without a response
 )
 
+// maxText is the maximum length of each text of a [Row], in bytes.
+const maxText = 512
+
+// bounded returns text if it has at most maxText bytes. Otherwise it returns the beginning with a
+// digest of the whole, so that different texts stay different.
+func bounded(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	digest := sha256.Sum256([]byte(text))
+	return strings.ToValidUTF8(text[:maxText-40], "") + "…" + hex.EncodeToString(digest[:16])
+}
+
+// bound shortens the texts that a peer can make long. Rows stay in memory when their payloads are
+// on disk.
+func (r *Row) bound() {
+	for _, text := range [...]*string{&r.Session, &r.ID, &r.Method, &r.Name, &r.Brief, &r.Version, &r.Trace} {
+		if len(*text) > maxText {
+			*text = bounded(*text)
+		}
+	}
+}
+
 // A Row describes one message, with its call and its findings. It changes while its call is open,
-// which increases Rev.
+// which increases Rev. Each text in it has at most 512 bytes: of a longer one it has the beginning,
+// an ellipsis and a digest.
 type Row struct {
 	Ref  Ref
 	Rev  int64 // grows with each change; unique in its Log

@@ -48,6 +48,7 @@ func (c *writer) write(events []Event, held int64) {
 			// stay the same even if the clock is set.
 			e.Time = c.base.Add(e.Time.Sub(c.base)).Round(0)
 			c.hide.event(e)
+			e.EventID = bounded(e.EventID) // not earlier, because a part of a secret is not recognised
 			if e.fields != nil {
 				e.Header, e.fields = headerOf(e.fields), nil
 			}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 	"github.com/da1ed7bb/parley/internal/x/junit"
 )
 
@@ -119,7 +120,7 @@ func (r *Report) WriteSARIF(w io.Writer, strict bool) error {
 		result.Locations = []sarifLocation{at}
 		run.Results = append(run.Results, result)
 	}
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(harmless.NewJSONWriter(w)) // a server chooses most of the texts
 	e.SetIndent("", "  ")
 	return e.Encode(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }

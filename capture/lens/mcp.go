@@ -31,8 +31,10 @@ type idKey struct {
 	id  string
 }
 
-// maxIDs is the maximum number of IDs that are stored for one conversation.
-const maxIDs = 20_000
+const (
+	maxIDs   = 20_000 // IDs and progress tokens that are stored for one conversation
+	maxToken = 256    // length of a progress token, in bytes; the progress of longer ones is not compared
+)
 
 type mcpJudge struct {
 	talks table[*mcpTalk]
@@ -165,7 +167,7 @@ func (j *mcpJudge) describe(l *capture.Look, t *mcpTalk, p *mcpParams) {
 		if before, known := t.progress[token]; known && float64(p.Progress) <= before {
 			l.Broken("mcp-progress", "progress must grow with each notification")
 		}
-		if len(t.progress) < maxIDs {
+		if len(t.progress) < maxIDs && len(token) <= maxToken {
 			t.progress[token] = float64(p.Progress)
 		}
 	case mcp.NotifyCancelled:

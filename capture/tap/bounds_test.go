@@ -2,8 +2,12 @@ package tap
 
 import (
 	"bytes"
+	"compress/flate"
+	"compress/gzip"
 	"encoding/binary"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -241,3 +245,140 @@ func TestLongHeadsAreCut(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyLinesAreNotKept checks that empty lines before the first message take no memory, and
+// that the framing is detected after them, for any division into reads.
+func TestEmptyLinesAreNotKept(t *testing.T) {
+	for _, first := range []string{"{}\n", "Content-Length: 2\r\n\r\n{}", "content-type: x\r\nContent-Length: 2\r\n\r\n{}"} {
+		for _, size := range []int{1, 3, 64 << 10} {
+			got := new(notes)
+			r := newReader(Auto, got).(*either)
+			for range 1 << 10 {
+				r.feed(bytes.Repeat([]byte("\r\n"), 1<<10))
+			}
+			if n := cap(r.begin); n > 1<<10 {
+				t.Errorf("%d bytes are kept of 2 MiB of empty lines", n)
+			}
+			inPieces(r, []byte(first), size)
+			if want := []string{`payload "{}" 2`}; !slices.Equal(got.lines, want) {
+				t.Errorf("%q in pieces of %d is read as %q, want %q", first, size, got.lines, want)
+			}
+		}
+	}
+}
+
+// TestLongEventIDs checks that the ID of an event, which applies to all later events without one,
+// is not recorded with each of them in full.
+func TestLongEventIDs(t *testing.T) {
+	talk, rec := newTalk(t)
+	request, response := &half{t: talk}, &half{t: talk, response: true}
+	request.feed([]byte("GET / HTTP/1.1\r\nAccept: text/event-stream\r\n\r\n"))
+	const events = 200
+	stream := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nid: " + strings.Repeat("a", 1<<20) + "\n" + strings.Repeat("data:1\n\n", events)
+	if n := heap.Allocated(func() { response.feed([]byte(stream)); rec.Flush() }); n > 32<<20 {
+		t.Errorf("%d KiB are allocated", n>>10)
+	}
+	found := 0
+	for e, err := range rec.Events(0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind != capture.KindMessage {
+			continue
+		}
+		found++
+		if len(e.EventID) > 512 || !strings.HasPrefix(e.EventID, "aaaa") {
+			t.Fatalf("the ID has %d bytes and begins with %.10q", len(e.EventID), e.EventID)
+		}
+	}
+	response.endInput() // gives what it has collected back
+	if found != events || rec.Lost() != 0 {
+		t.Errorf("%d events, %d lost; want %d", found, rec.Lost(), events)
+	}
+}
+
+// TestLongCompressedMessages checks that a message that is longer than what is recorded of it is
+// recorded as cut, with the size of the whole, and that the messages after it can still be read.
+func TestLongCompressedMessages(t *testing.T) {
+	long := `{"jsonrpc":"2.0","method":"` + strings.Repeat("0123456789", 1<<19) + `"}`
+	short := `{"jsonrpc":"2.0","method":"6789012345"}`
+	got := new(sizes)
+	r := &frames{s: got}
+	var deflated bytes.Buffer
+	z, err := flate.NewWriter(&deflated, flate.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{short, long, short} { // with one window, as with context takeover
+		deflated.Reset()
+		if _, err := io.WriteString(z, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		data := bytes.TrimSuffix(deflated.Bytes(), []byte("\x00\x00\xff\xff"))
+		head := binary.BigEndian.AppendUint64([]byte{0xc1, 127}, uint64(len(data)))
+		inPieces(r, append(head, data...), 1000)
+	}
+	if want := []string{
+		fmt.Sprintf("%d of %d bytes", len(short), len(short)), fmt.Sprintf("%d of %d bytes", maxKept, len(long)), fmt.Sprintf("%d of %d bytes", len(short), len(short)),
+	}; !slices.Equal(got.lines, want) {
+		t.Errorf("WebSocket: %q, want %q", got.lines, want)
+	}
+
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := io.WriteString(w, long); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	talk, rec := newTalk(t)
+	request, response := &half{t: talk}, &half{t: talk, response: true}
+	request.feed([]byte("POST / HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]"))
+	response.feed(fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", zipped.Len(), zipped.Bytes()))
+	if want := fmt.Sprintf("a body of application/json, %d bytes", len(long)); junk(rec) != want {
+		t.Errorf("gzip: %q is recorded, want %q", junk(rec), want)
+	}
+}
+
+// TestBombsAreNotExpanded checks that a message is not decompressed without end.
+func TestBombsAreNotExpanded(t *testing.T) {
+	var deflated bytes.Buffer
+	z, err := flate.NewWriter(&deflated, flate.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := make([]byte, 1<<20)
+	for range 2 * maxExpanded >> 20 {
+		if _, err := z.Write(zeros); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	data := bytes.TrimSuffix(deflated.Bytes(), []byte("\x00\x00\xff\xff"))
+	got := new(sizes)
+	r := &frames{s: got}
+	r.feed(append(binary.BigEndian.AppendUint64([]byte{0xc1, 127}, uint64(len(data))), data...))
+	r.endInput()
+	if len(got.lines) != 2 || !strings.HasSuffix(got.lines[1], "the rest is not parsed") {
+		t.Fatalf("recorded is %q", got.lines)
+	}
+	var of int
+	if _, err := fmt.Sscanf(got.lines[0], "4194304 of %d bytes", &of); err != nil || of < maxExpanded || of > maxExpanded+window {
+		t.Errorf("%q: %v", got.lines[0], err)
+	}
+}
+
+// A sizes is a sink that stores the lengths of payloads.
+type sizes struct{ lines []string }
+
+func (n *sizes) payload(p []byte, size int) {
+	n.lines = append(n.lines, fmt.Sprintf("%d of %d bytes", len(p), size))
+}
+
+func (n *sizes) junk(_ []byte, what string) { n.lines = append(n.lines, what) }

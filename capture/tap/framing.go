@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/da1ed7bb/parley/capture"
@@ -26,8 +27,9 @@ const (
 )
 
 const (
-	maxKept  = 4 << 20 // stored bytes of one payload; the rest is forwarded and counted
-	maxBlock = 8 << 10 // bytes of a header block
+	maxKept     = 4 << 20  // stored bytes of one payload; the rest is forwarded and counted
+	maxExpanded = 64 << 20 // bytes of a compressed payload that are decompressed to learn its size
+	maxBlock    = 8 << 10  // bytes of a header block
 )
 
 // A sink receives what a reader finds.
@@ -66,21 +68,28 @@ func newReader(f Framing, s sink) reader {
 // An either waits until it can detect the framing.
 type either struct {
 	s     sink
-	begin []byte
+	begin []byte // shorter than lengthField
 	r     reader
 }
 
-const lengthField = "content-length"
+// The header fields with which a header block may begin, in lower case.
+const (
+	lengthField = "content-length"
+	typeField   = "content-type"
+)
 
 func (e *either) feed(p []byte) {
 	if e.r == nil {
+		if len(e.begin) == 0 {
+			p = bytes.TrimLeft(p, "\r\n") // empty lines are ignored in both framings
+		}
 		e.begin = append(e.begin, p...)
 		p = e.begin
-		seen := bytes.ToLower(bytes.TrimLeft(p, "\r\n"))
+		seen := bytes.ToLower(p[:min(len(p), len(lengthField))])
 		switch {
-		case bytes.HasPrefix(seen, []byte(lengthField)), bytes.HasPrefix(seen, []byte("content-type")):
+		case bytes.HasPrefix(seen, []byte(lengthField)), bytes.HasPrefix(seen, []byte(typeField)):
 			e.r = &blocks{s: e.s}
-		case len(seen) < len(lengthField) && bytes.HasPrefix([]byte(lengthField), seen):
+		case strings.HasPrefix(lengthField, string(seen)), strings.HasPrefix(typeField, string(seen)):
 			return // not enough bytes yet
 		default:
 			e.r = &lines{s: e.s}

@@ -545,8 +545,8 @@ func (s *bodySink) endBody(b *body) {
 		return
 	}
 	if b.coding == "gzip" && size == len(data) {
-		if plain, err := gunzip(data); err == nil {
-			data, size = plain, len(plain)
+		if plain, n, err := gunzip(data); err == nil {
+			data, size = plain, n
 		}
 	}
 	switch {
@@ -554,6 +554,9 @@ func (s *bodySink) endBody(b *body) {
 		e := &events{found: s.event}
 		e.feed(data)
 		e.endInput()
+		if size > len(data) {
+			s.x.Junk(s.dir, nil, fmt.Sprintf("an event stream of %d bytes; the rest is not parsed", size))
+		}
 	case !s.json || size > len(data) || s.refused && !bytes.Contains(data, []byte(`"jsonrpc"`)):
 		s.x.Junk(s.dir, data[:min(len(data), maxOther)], fmt.Sprintf("a body of %s, %d bytes", b.kind, size))
 	case s.dir == capture.Out:
@@ -563,12 +566,17 @@ func (s *bodySink) endBody(b *body) {
 	}
 }
 
-func gunzip(data []byte) ([]byte, error) {
+// gunzip decompresses up to maxKept bytes and counts the rest up to maxExpanded.
+func gunzip(data []byte) (plain []byte, size int, err error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return io.ReadAll(io.LimitReader(z, maxKept))
+	if plain, err = io.ReadAll(io.LimitReader(z, maxKept)); err != nil {
+		return nil, 0, err
+	}
+	rest, err := io.Copy(io.Discard, io.LimitReader(z, maxExpanded-maxKept))
+	return plain, len(plain) + int(rest), err
 }
 
 // An events parses a forwarded event stream (HTML, section 9.2.6).
@@ -578,9 +586,12 @@ type events struct {
 	cr    bool // the last byte was "\r"
 	data  kept
 	has   bool
-	kind  string
-	id    string
+	other bool   // its type is not "message"
+	id    string // at most maxEventID bytes; it applies to all later events without one
 }
+
+// maxEventID is the number of bytes of an event's ID that are kept: more than a recording stores.
+const maxEventID = 4 << 10
 
 func (e *events) feed(p []byte) {
 	for len(p) > 0 {
@@ -606,11 +617,11 @@ func (e *events) feed(p []byte) {
 func (e *events) oneLine(line []byte) {
 	if len(line) == 0 {
 		// MCP's older transport announces its endpoint in a separate event, which is not a message.
-		if e.has && e.data.size > 0 && (e.kind == "" || e.kind == "message") {
+		if e.has && e.data.size > 0 && !e.other {
 			e.found(e.data.buf, e.id, e.data.size)
 		}
 		e.data.reset()
-		e.has, e.kind = false, ""
+		e.has, e.other = false, false
 		return
 	}
 	name, value, _ := bytes.Cut(line, []byte(":"))
@@ -623,9 +634,9 @@ func (e *events) oneLine(line []byte) {
 		e.has = true
 		e.data.add(value)
 	case "event":
-		e.kind = string(value)
+		e.other = len(value) > 0 && string(value) != "message"
 	case "id":
-		e.id = string(value)
+		e.id = string(value[:min(len(value), maxEventID)])
 	}
 }
 

@@ -140,34 +140,60 @@ func (f *frames) frame() {
 	defer f.message.reset()
 	data, size := f.message.buf, f.message.size
 	if f.compressed && size == len(data) {
-		plain, err := f.inflate(data)
+		plain, n, err := f.inflate(data)
 		if err != nil {
 			f.s.junk(data[:min(len(data), maxOther)], "an invalid compressed message: "+err.Error())
 			return
 		}
-		data, size = plain, len(plain)
+		data, size = plain, n
 	}
 	if !f.text {
 		f.s.junk(data[:min(len(data), maxOther)], fmt.Sprintf("a binary message of %d bytes", size))
-		return
+	} else {
+		f.s.payload(data, size)
 	}
-	f.s.payload(data, size)
+	if f.lost {
+		f.s.junk(nil, "a compressed message that is too long; the rest is not parsed")
+	}
 }
 
-// inflate decompresses permessage-deflate data (RFC 7692, section 7.2.2).
-func (f *frames) inflate(data []byte) ([]byte, error) {
+// inflate decompresses permessage-deflate data (RFC 7692, section 7.2.2). It returns up to maxKept
+// bytes, and the number of all. The rest of a longer message is needed for the window, with which
+// later messages are decompressed; beyond maxExpanded bytes the connection is lost.
+func (f *frames) inflate(data []byte) (plain []byte, size int, err error) {
 	src := io.MultiReader(bytes.NewReader(data), bytes.NewReader([]byte("\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
 	r := flate.NewReaderDict(src, f.window)
 	defer r.Close()
-	plain, err := io.ReadAll(io.LimitReader(r, maxKept))
-	if err != nil {
-		return nil, err
+	if plain, err = io.ReadAll(io.LimitReader(r, maxKept)); err != nil {
+		return nil, 0, err
 	}
-	f.window = append(f.window, plain...)
+	f.slide(plain)
+	size = len(plain)
+	if size < maxKept {
+		return plain, size, nil
+	}
+	for part := make([]byte, window); ; {
+		n, err := r.Read(part)
+		f.slide(part[:n])
+		size += n
+		switch {
+		case err == io.EOF:
+			return plain, size, nil
+		case err != nil:
+			return nil, 0, err
+		case size >= maxExpanded:
+			f.lost = true
+			return plain, size, nil
+		}
+	}
+}
+
+// slide appends to the window and drops what is too old for it.
+func (f *frames) slide(plain []byte) {
+	f.window = append(f.window, plain[max(0, len(plain)-window):]...)
 	if len(f.window) > window {
 		f.window = bytes.Clone(f.window[len(f.window)-window:])
 	}
-	return plain, nil
 }
 
 func (f *frames) endInput() {

@@ -117,6 +117,13 @@ func (a *app) hide(values ...string) {
 	}
 }
 
+// hideIn removes the secrets of the command from a recording, including those that are learned
+// later.
+func (a *app) hideIn(rec *capture.Recorder) {
+	a.traces = append(a.traces, rec)
+	rec.Hide(a.secrets.Values()...)
+}
+
 // run executes the command line. The caller reports its error.
 func (a *app) run(ctx context.Context, args []string) error {
 	words, argv, found := splitArgs(args)

@@ -133,10 +133,17 @@ func (a *app) namedServers(file string) (all []namedServer, problems []string, e
 // an entry shows which of them it uses.
 var markedVariables = &config.Options{
 	Lookup:   func(name string) (string, bool) { return markOf(name), true },
-	ReadFile: func(name string) ([]byte, error) { return []byte("FILE=" + markOf("file:"+name)), nil },
+	ReadFile: func(name string) ([]byte, error) { return []byte(markedFile + name + markEnd), nil },
 }
 
-func markOf(name string) string { return "parley.variable." + name + ".end" }
+const (
+	markBegin = "parley.variable."
+	markEnd   = ".end"
+	// markedFile begins the content of each file. In an envFile it is a variable, which [own] omits.
+	markedFile = "FILE=" + markBegin + "file:"
+)
+
+func markOf(name string) string { return markBegin + name + markEnd }
 
 var variableMark = regexp.MustCompile(`parley\.variable\.(.*?)\.end`)
 
@@ -257,21 +264,38 @@ func isLocal(t parley.Target) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// own returns the environment that the entry itself defines, as it is in the file.
+// own returns the environment that the entry itself defines: its variables as they are in the file,
+// then those of its envFile with their values, because a program may do something else with other
+// values.
 func (s *namedServer) own() []string {
-	e := &s.Entry
-	if s.unexpanded != nil {
-		e = s.unexpanded
-	}
 	usual, _ := stdio.CleanEnv()
-	return slices.DeleteFunc(slices.Clone(e.Env), func(pair string) bool { return slices.Contains(usual, pair) })
+	isUsual := func(pair string) bool { return slices.Contains(usual, pair) }
+	if s.unexpanded == nil {
+		return slices.DeleteFunc(slices.Clone(s.Env), isUsual)
+	}
+	list := slices.DeleteFunc(slices.Clone(s.unexpanded.Env), func(pair string) bool { return isUsual(pair) || strings.HasPrefix(pair, markedFile) })
+	var names []string
+	for _, pair := range list {
+		names = append(names, nameOf(pair))
+	}
+	for _, pair := range s.Env {
+		if !isUsual(pair) && !slices.Contains(names, nameOf(pair)) {
+			list = append(list, pair)
+		}
+	}
+	return list
+}
+
+// nameOf returns the name of a variable with its value.
+func nameOf(pair string) string {
+	name, _, _ := strings.Cut(pair, "=")
+	return name
 }
 
 // environment returns the names of the variables that the entry sets.
 func (s *namedServer) environment() (names []string) {
 	for _, pair := range s.own() {
-		name, _, _ := strings.Cut(pair, "=")
-		names = append(names, name)
+		names = append(names, nameOf(pair))
 	}
 	return names
 }

@@ -80,3 +80,39 @@ func TestApproval(t *testing.T) {
 		t.Errorf("with -c: exit code %d\n%s", code, stderr)
 	}
 }
+
+// TestApprovalOfAnEnvFile checks that an approval covers the variables of an envFile, which may
+// decide what a program does, and that the question shows their names.
+func TestApprovalOfAnEnvFile(t *testing.T) {
+	project, home := t.TempDir(), t.TempDir()
+	t.Chdir(project)
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	write := func(name, text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(typed string) (code int, stderr string) {
+		var out, errs glass
+		a := &app{stdin: keys{strings.NewReader(typed)}, stdout: &out, stderr: &errs, getenv: func(name string) string {
+			return map[string]string{"XDG_STATE_HOME": filepath.Join(home, "state"), "NO_COLOR": "1"}[name]
+		}}
+		code = a.main(context.Background(), []string{"call", "@it", "greet", "1", "--timeout", "30s"})
+		return code, errs.String()
+	}
+	write("parley.yaml", strings.Replace(entryOfAStranger, "env: {GREETING: hello, LD_DEBUG: \"${PROBE:-x}\"}", "envFile: variables.env", 1))
+	write("variables.env", "GREETING=hello\n")
+	if code, stderr := call("y\n"); code != exitOK || !strings.Contains(stderr, "sets     GREETING\n") {
+		t.Fatalf("exit code %d, want 0 and a question that shows the variable:\n%s", code, stderr)
+	}
+	if code, stderr := call("n\n"); code != exitOK || strings.Contains(stderr, "[y/N]") {
+		t.Errorf("the second time: exit code %d\n%s", code, stderr)
+	}
+	for _, text := range []string{"GREETING=bye\n", "GREETING=hello\nLD_DEBUG=x\n", "GREETING=hello\nFILE=x\n", "GREETING=hello\nPATH=/elsewhere\n", ""} {
+		write("variables.env", text)
+		if code, stderr := call("n\n"); code != exitUsage || !strings.Contains(stderr, "[y/N]") {
+			t.Errorf("with %q: exit code %d, want a new question:\n%s", text, code, stderr)
+		}
+	}
+}

@@ -78,6 +78,7 @@ func TestBar(t *testing.T) {
 		{7, 3, "too much", 80, "████████████████████████ 7/3  too much"},
 		{2.5, 0, "who knows", 80, "▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒ 2.5  who knows"},
 		{1, 3, "a message that is too long", 40, "████████░░░░░░░░░░░░░░░░ 1/3  a messag…"},
+		{1, 3, strings.Repeat("漢", 60), 40, "████████░░░░░░░░░░░░░░░░ 1/3  漢漢漢漢…"},
 		{1, 3, "\x1b[2J\n", 80, `████████░░░░░░░░░░░░░░░░ 1/3  \u001b[2J\n`},
 	} {
 		if got := barOf(tt.done, tt.total, tt.message, tt.width); got != tt.want {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // A screen is stderr with lines and one progress bar in the last row. It is safe for concurrent
@@ -105,11 +104,7 @@ func barOf(done, total float64, message string, width int) string {
 	if message != "" {
 		text += "  " + visible(message, 200)
 	}
-	// The last column stays empty, otherwise the row would wrap.
-	if utf8.RuneCountInString(text) >= width {
-		text = string([]rune(text)[:width-2]) + "…"
-	}
-	return text
+	return clipColumns(text, width-1) // the last column stays empty, otherwise the row would wrap
 }
 
 // widthOf returns the width of the terminal, in characters.

@@ -237,6 +237,7 @@ func (t *tapping) recorder() (rec *capture.Recorder, end func() error, err error
 	if err != nil {
 		return nil, nil, recordError(t.flags.record, err)
 	}
+	t.app.hideIn(rec)
 	if !t.own {
 		t.app.tellName("--record", t.flags.record, rec)
 	}

@@ -26,7 +26,7 @@ func (t *tapping) page(ctx context.Context) (*capture.Recorder, func() error, er
 		return nil, nil, err
 	}
 	o := &playground.Options{
-		Tap:     &playground.Tap{Server: strings.Join(t.program.Argv, " "), File: t.flags.record},
+		Tap:     &playground.Tap{Server: a.secrets.Address(strings.Join(t.program.Argv, " ")), File: t.flags.record},
 		Configs: none,
 		Judges:  judges,
 		Version: thisBuild().Version,
@@ -46,6 +46,7 @@ func (t *tapping) page(ctx context.Context) (*capture.Recorder, func() error, er
 		_ = bound.Close() // err is returned
 		return nil, nil, recordError(t.flags.record, err)
 	}
+	a.hideIn(page.Recorder())
 	if !t.own {
 		a.tellName("--record", t.flags.record, page.Recorder())
 	}

@@ -66,8 +66,7 @@ func (a *app) tracer(flag, colour string) (*tracer, error) {
 		return nil, fileError("--trace", flag, err)
 	}
 	a.tellName("--trace", flag, rec)
-	a.traces = append(a.traces, rec)
-	rec.Hide(a.secrets.Values()...)
+	a.hideIn(rec)
 	t.file = rec
 	t.close = func() error {
 		if err := rec.Close(); err != nil { // a full disk must not fail the call

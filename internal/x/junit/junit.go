@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/da1ed7bb/parley/internal/x/harmless"
 )
 
 // A Report is the result of one run. Write computes the counts of its elements.
@@ -38,7 +40,8 @@ type Message struct {
 	Text    string
 }
 
-// Write writes r as XML. Characters that XML 1.0 cannot hold are replaced by U+FFFD.
+// Write writes r as XML. Characters that XML 1.0 cannot hold are replaced by U+FFFD, invisible ones
+// and those that reorder text by their number, such as \u202e.
 func Write(w io.Writer, r *Report) error {
 	var all counts
 	var inner strings.Builder
@@ -136,12 +139,13 @@ func quoted(text string) string { return `"` + escaper.Replace(clean(text)) + `"
 // replaces it by spaces in attributes (XML 1.0, section 3.3.3).
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\t", "&#x9;", "\n", "&#xA;")
 
-// clean replaces characters that XML 1.0 cannot hold.
+// clean replaces characters that XML 1.0 cannot hold, and escapes those that are invisible or
+// reorder text, because a peer chooses most texts.
 func clean(text string) string {
-	return strings.Map(func(c rune) rune {
+	return harmless.Text(strings.Map(func(c rune) rune {
 		if c == '\t' || c == '\n' || c >= ' ' && c != 0xFFFE && c != 0xFFFF && (c < 0x7f || c > 0x9f) {
 			return c
 		}
 		return '\uFFFD'
-	}, text)
+	}, text))
 }

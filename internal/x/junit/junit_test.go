@@ -35,7 +35,7 @@ func Example() {
 
 // TestAnyTextIsXML checks that texts of peers do not make the file unreadable.
 func TestAnyTextIsXML(t *testing.T) {
-	hard := "]]> </failure> <x a=\"b\"> & \x00 \x1b[31m \x85 \ufffe \xff\xfe é \r\n\t"
+	hard := "]]> </failure> <x a=\"b\"> & \x00 \x1b[31m \x85 \ufffe \xff\xfe é \u202e\u200b\U000e0041\ufeff \r\n\t"
 	r := &junit.Report{Name: hard, Suites: []junit.Suite{{Name: hard, Cases: []junit.Case{{
 		Name: hard, Class: hard, Output: hard, Failure: &junit.Message{Message: hard, Type: hard, Text: hard}, Error: &junit.Message{Text: hard}, Skipped: &junit.Message{Message: hard},
 	}}}}}
@@ -43,7 +43,7 @@ func TestAnyTextIsXML(t *testing.T) {
 	if err := junit.Write(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	const cleaned = "]]> </failure> <x a=\"b\"> & \ufffd \ufffd[31m \ufffd \ufffd \ufffd\ufffd é \ufffd\n\t"
+	const cleaned = "]]> </failure> <x a=\"b\"> & \ufffd \ufffd[31m \ufffd \ufffd \ufffd\ufffd é " + `\u202e\u200b\u{e0041}\ufeff` + " \ufffd\n\t"
 	d, elements := xml.NewDecoder(&out), 0
 	for {
 		token, err := d.Token()

@@ -84,18 +84,26 @@ func Open(name string) (*File, error) {
 		}
 		return &File{f, true}, nil
 	}
-	f, err := openFile(name)
-	if err != nil {
-		return nil, err
+	for tries := 1; ; tries++ {
+		f, err := openFile(name)
+		if err != nil {
+			return nil, err
+		}
+		p, err := admit(name, f)
+		if err == nil {
+			return p, nil
+		}
+		err = errors.Join(err, f.Close())
+		if !errors.Is(err, errRemoved) || tries == 10 {
+			return nil, err
+		}
 	}
-	p, err := admit(name, f)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return p, nil
 }
 
-// admit checks an opened file.
+// errRemoved is returned for a file that was removed or replaced before it was locked.
+var errRemoved = errors.New("it was removed while it was being opened; try again")
+
+// admit checks an opened file, and locks it.
 func admit(name string, f *os.File) (*File, error) {
 	info, err := f.Stat()
 	switch {
@@ -119,6 +127,11 @@ func admit(name string, f *os.File) (*File, error) {
 	}
 	if err := lock(f); err != nil {
 		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
+	}
+	// [RemoveUnused] of another process may have removed it before the lock. What is written to it
+	// would be lost.
+	if now, err := os.Lstat(name); err != nil || !os.SameFile(info, now) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errRemoved}
 	}
 	return &File{f, false}, nil
 }
