@@ -90,6 +90,10 @@ type state struct {
 	retired  atomic.Bool  // there is a newer one
 	idleOnce sync.Once
 	idle     chan struct{} // closed when it is retired and no request uses it
+
+	// earlier is closed when the requests of the states before have ended, or their time is over;
+	// nil for the first state. They may use the same upstreams.
+	earlier chan struct{}
 }
 
 // New returns a Gateway. It connects to nothing: servers are connected, and programs are started,

@@ -57,7 +57,9 @@ func race[T, R any](ctx context.Context, g *group[T], o *callRules, c callInfo, 
 		d.attempts++
 		g.losers.Go(func() {
 			a := arrival{outcome[R]{kind: failed}, l, hedged}
-			a.out.err = rescue.Run(g.report, func() { a.out = run(ctx, g, o, l, attempt) })
+			if err := rescue.Run(g.report, func() { a.out = run(ctx, g, o, l, attempt) }); err != nil {
+				a.out.err = err
+			}
 			arrivals <- a
 		})
 	}

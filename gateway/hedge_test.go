@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,5 +135,20 @@ func TestHedgePanics(t *testing.T) {
 			defer func() { _ = recover() }()
 			_, _ = dispatch(t.Context(), g, &callRules{}, callInfo{}, func(context.Context, *member[*fakeUpstream]) outcome[string] { panic("x") })
 		}()
+	})
+}
+
+// TestHedgedFailureKeepsItsCause checks that the error of an attempt on a hedged route, which
+// decides the response, is not lost.
+func TestHedgedFailureKeepsItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, fakes := fakeGroup(t, 2, breakerOptions{}, queueOptions{})
+		for _, f := range fakes {
+			f.set(failed, 0)
+		}
+		_, err := dispatch(t.Context(), g, &callRules{Hedge: true, HedgeAfter: time.Hour, Attempts: 1}, callInfo{idempotent: true}, attemptFake)
+		if !errors.Is(err, errFake) {
+			t.Errorf("the error is %v, want the cause in it", err)
+		}
 	})
 }

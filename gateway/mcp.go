@@ -647,20 +647,23 @@ func (s *mcpSet) Subscribe(ctx context.Context, r *mcp.Request, uri string, upda
 	}
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	began := make(chan error, 1)
+	begin := func(err error) {
+		select {
+		case began <- err:
+		default: // a server may acknowledge again
+		}
+	}
 	s.part.pool.run(func() {
 		defer s.part.pool.release(l)
 		err := l.client.Listen(listening, mcp.Filter{ResourceSubscriptions: []string{o.name}}, func(ch mcp.Change) error {
 			if ch.Method == mcp.NotifyAcknowledged {
-				began <- nil
+				begin(nil)
 			} else if ch.URI == o.name {
 				updated()
 			}
 			return nil
 		})
-		select {
-		case began <- err:
-		default:
-		}
+		begin(err)
 	})
 	timer := time.NewTimer(o.server.timeout())
 	defer timer.Stop()

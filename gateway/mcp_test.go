@@ -775,3 +775,45 @@ func TestURLsToVisit(t *testing.T) {
 		}
 	}
 }
+
+// A repeater writes each acknowledgement of a subscription three times.
+type repeater struct{ http.ResponseWriter }
+
+func (r repeater) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r repeater) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(mcp.NotifyAcknowledged)) {
+		for range 2 {
+			if _, err := r.ResponseWriter.Write(p); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// TestRepeatedAcknowledgements checks that a server that acknowledges a subscription again is
+// heard, and that the subscription ends with the gateway.
+func TestRepeatedAcknowledgements(t *testing.T) {
+	s := fixture("up", nil, mcp.V20260728)
+	h := mcphttp.NewHandler(s, nil)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(repeater{w}, r) }))
+	t.Cleanup(func() {
+		s.Close()
+		_ = h.Close()
+		site.Close()
+	})
+	g := gateWith(t, "servers:\n  up: {protocol: mcp, url: "+site.URL+"}\n", nil)
+	client := use(t, g.url("/mcp"), mcp.V20260728, mcp.ClientOptions{}, nil)
+	heard := make(chan mcp.Change, 10)
+	go func() {
+		_ = client.Listen(t.Context(), mcp.Filter{ResourceSubscriptions: []string{"test://own/up"}}, func(ch mcp.Change) error { heard <- ch; return nil })
+	}()
+	if ch := eventually(t, heard); ch.Method != mcp.NotifyAcknowledged {
+		t.Fatalf("heard %+v", ch)
+	}
+	s.ResourceUpdated("test://own/up")
+	if ch := eventually(t, heard); ch.Method != mcp.NotifyResourceUpdated || ch.URI != "test://own/up" {
+		t.Errorf("heard %+v", ch)
+	}
+}

@@ -68,9 +68,12 @@ func errCallLost(server string) error { return unavailable(reasonCallLost, serve
 func (p *parking) begin(ctx context.Context, who string, r *mcp.Request, start func(func()) bool, run func(context.Context, *parkedCall) (jsonrpc.Raw, error)) (*parkedCall, error) {
 	c := &parkedCall{id: rand.Text(), principal: who, done: make(chan struct{}), asked: make(chan struct{}, 1), open: map[string]*parkedQuestion{}}
 	c.request.Store(r) // the server may report progress at once
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c.cancel = cancel // before close can find the call
 	p.mu.Lock()
 	if p.closed || len(p.calls) >= maxParked || p.per[who] >= maxParkedPer {
 		p.mu.Unlock()
+		cancel(nil)
 		return nil, errParkingFull
 	}
 	if p.calls == nil {
@@ -80,8 +83,6 @@ func (p *parking) begin(ctx context.Context, who string, r *mcp.Request, start f
 	p.per[who]++
 	p.mu.Unlock()
 
-	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c.cancel = cancel
 	own, stop := context.WithTimeoutCause(own, parkedTime, errTimeout)
 	over := func() {
 		stop()

@@ -135,6 +135,7 @@ type passing struct {
 	accounts []*account // of the messages
 	bytes    int        // of the response, if its length is known
 	err      error      // why there is no response of the upstream
+	broken   error      // why the body of the response could not be read to its end
 }
 
 // finish ends the accounts.
@@ -154,6 +155,37 @@ func (x *passing) ended(v verdict) {
 		x.end(v)
 		x.end = nil
 	}
+}
+
+// over ends a request whose response was passed back. If the response was not complete, that is a
+// failure of the upstream, unless the client has left.
+func (x *passing) over(upstream string, complete, left bool) {
+	switch {
+	case complete && x.broken == nil:
+		x.ended(verdictSuccess)
+	case left || x.broken == nil:
+		x.ended(verdictNone)
+	default:
+		x.ended(verdictFailure)
+		if x.err == nil {
+			x.err = faultOf(upstream, fmt.Errorf("%w: %w", jsonrpc.ErrBadResponse, x.broken)).error()
+		}
+	}
+}
+
+// A passedBody is the body of a response, which notes whether it breaks off.
+type passedBody struct {
+	io.ReadCloser
+	x *passing
+}
+
+// Read implements [io.Reader].
+func (b passedBody) Read(dst []byte) (int, error) {
+	n, err := b.ReadCloser.Read(dst)
+	if err != nil && err != io.EOF {
+		b.x.broken = err
+	}
+	return n, err
 }
 
 type passingKey struct{}
@@ -192,7 +224,6 @@ func (p *pass) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		bad.write(w)
 		return
 	}
-	defer x.ended(verdictSuccess)
 	ctx := context.WithValue(r.Context(), passingKey{}, x)
 	if r.Method == http.MethodGet || x.subscribes {
 		var cancel context.CancelFunc
@@ -207,7 +238,10 @@ func (p *pass) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		next.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out)), nil }
 	}
 	next.TransferEncoding, next.Trailer = nil, nil
-	p.proxy.ServeHTTP(w, next)
+	complete := false
+	defer func() { x.over(p.to.entry.Name, complete, ctx.Err() != nil) }() // before ctx is cancelled
+	p.proxy.ServeHTTP(w, next)                                             // panics if the response breaks off
+	complete = true
 }
 
 // enter waits for a place at the upstream. A GET has none: it is the stream of a session, or asks
@@ -585,16 +619,18 @@ func (p *pass) modify(resp *http.Response) error {
 	}
 	guard.Secure(kept)
 	resp.Header, resp.Trailer = kept, nil
+	resp.Body = passedBody{resp.Body, x}
 	return nil
 }
 
 // failed responds in place of the upstream.
 func (p *pass) failed(w http.ResponseWriter, r *http.Request, err error) {
+	x := r.Context().Value(passingKey{}).(*passing)
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		x.ended(verdictNone)
 		return // the client has left
 	}
 	p.gateway.report(ReportUpstream, fmt.Errorf("%s: %w", p.to.entry.Name, err))
-	x := r.Context().Value(passingKey{}).(*passing)
 	x.ended(verdictFailure)
 	if t, ok := errors.AsType[interface {
 		error

@@ -66,6 +66,7 @@ func (g *Gateway) Reload(file *config.File, approved bool) (*Changes, error) {
 	if own := file.Gateway; g.audit != nil {
 		g.audit.reopen(own.Audit, own.AuditArguments, redactorOf(file))
 	}
+	next.earlier = make(chan struct{})
 	go g.retire(old, next)
 	return changes, nil
 }
@@ -90,16 +91,26 @@ func (s *state) leave() {
 	}
 }
 
-// retire closes the servers of old that next does not have, once no request uses old.
+// retire closes the servers of old that next does not have, once no request uses old or a state
+// before it.
 func (g *Gateway) retire(old, next *state) {
+	defer close(next.earlier)
 	defer rescue.Catch(g.report, nil)
 	old.retired.Store(true)
-	if old.users.Load() != 0 {
-		timer := time.NewTimer(retireTime)
-		defer timer.Stop()
+	idle := old.idle
+	if old.users.Load() == 0 {
+		idle = nil
+	}
+	timer := time.NewTimer(retireTime)
+	defer timer.Stop()
+	for _, done := range []chan struct{}{idle, old.earlier} {
+		if done == nil {
+			continue
+		}
 		select {
-		case <-old.idle:
+		case <-done:
 		case <-timer.C:
+			timer.Reset(0) // no time is left for the other either
 		case <-g.ended:
 		}
 	}

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/da1ed7bb/parley/config"
@@ -305,4 +309,117 @@ gateway:
 	if one.Count("") != 1 || two.Count("") != 1 {
 		t.Errorf("%d and %d calls arrived, want 1 each", one.Count(""), two.Count(""))
 	}
+}
+
+// TestReloadsInARow checks that the second of two reloads leaves a server that it removes connected
+// while a request that began before both of them uses it.
+func TestReloadsInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const text = `
+servers:
+  a: {url: "http://127.0.0.1:1/", protocol: jsonrpc, health: off}
+gateway:
+  routes: [{method: "*", to: a}]
+`
+		g := newGateway(t, text, nil)
+		s := g.enter() // a request
+		used := s.byName["a"]
+		for _, change := range []string{"to: a, timeout: 40s}", "to: a, timeout: 50s}"} {
+			next := strings.Replace(text, "to: a}", change, 1)
+			if strings.Contains(change, "50s") {
+				next = strings.Replace(next, ":1/", ":2/", 1)
+			}
+			if _, err := g.Reload(readConfig(t, next, nil), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if used.member.retired.Load() {
+			t.Error("the server is closed while a request uses it")
+		}
+		s.leave()
+		synctest.Wait()
+		if !used.member.retired.Load() {
+			t.Error("the server is not closed after its last request")
+		}
+
+		// A request that does not end delays it by 30 s.
+		s = g.enter()
+		used = s.byName["a"]
+		for _, port := range []string{":3/", ":4/"} {
+			if _, err := g.Reload(readConfig(t, strings.Replace(text, ":1/", port, 1), nil), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(retireTime - time.Second)
+		if used.member.retired.Load() {
+			t.Error("the server is closed before its time is over")
+		}
+		time.Sleep(2 * time.Second)
+		if !used.member.retired.Load() {
+			t.Error("the server is not closed after 30 s")
+		}
+		s.leave()
+	})
+}
+
+// TestVerdictOnPassedRequests checks what a request at /s/NAME says about its upstream: nothing if
+// its client leaves, and a failure if the response breaks off.
+func TestVerdictOnPassedRequests(t *testing.T) {
+	u := gatetest.HTTP(t, "a")
+	g := newGateway(t, `
+servers:
+  a: {url: "{a}", protocol: mcp, health: off}
+gateway: {}
+`, map[string]string{"a": u.URL()})
+	one := g.state.Load().byName["a"]
+	p, err := newPass(g, one, "/s/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(p)
+	defer web.Close()
+	post := func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, web.URL+"/s/a", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		_, err = io.ReadAll(resp.Body)
+		return err
+	}
+	check := func(what string, calls, failures uint64) {
+		t.Helper()
+		await(t, what, func() bool { return one.member.status().Pending == 0 })
+		if s := one.member.status(); s.Calls != calls || s.Failures != failures {
+			t.Errorf("after %s: %d calls, %d failed; want %d, %d", what, s.Calls, s.Failures, calls, failures)
+		}
+	}
+	u.Next(gatetest.Step{Fault: gatetest.Stall})
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() { left <- post(ctx) }()
+	u.Await(1)
+	cancel()
+	if err := <-left; err == nil {
+		t.Error("a response")
+	}
+	check("the client has left", 0, 0)
+
+	if err := post(t.Context()); err != nil {
+		t.Error(err)
+	}
+	check("a response", 1, 0)
+
+	u.Next(gatetest.Step{Fault: gatetest.CutHalf})
+	if err := post(t.Context()); err == nil {
+		t.Error("half a response is whole")
+	}
+	check("half a response", 2, 1)
 }

@@ -61,7 +61,8 @@ func (u *Upstream) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	case CutHalf:
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
-		_, _ = w.Write(body[:len(body)/2]) // the connection is closed next
+		_, _ = w.Write(body[:len(body)/2])        // the connection is closed next
+		_ = http.NewResponseController(w).Flush() // otherwise nothing is sent
 		panic(http.ErrAbortHandler)
 	case Garbage, Status:
 		w.Header().Set("Content-Type", "text/html")
