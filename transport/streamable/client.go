@@ -52,8 +52,9 @@ type Manner struct {
 type ClientOptions struct {
 	// HTTP makes the requests. If nil, a new client is used. It is copied, and its Timeout is not
 	// used; redirects are followed only to the same scheme, host and port, and only as the same
-	// POST. Its Transport may handle a refusal itself and send the request again, by GetBody: while
-	// it does so, between the first byte of a response and the next request, no CallTime runs.
+	// POST. Its Transport, if it is not an [http.Transport], may handle a refusal itself and send
+	// the request again, by GetBody: for that it has at least 15 minutes between the first byte of
+	// a response and the next request, in which no CallTime runs.
 	HTTP *http.Client
 
 	// TLS configures the client that is used if HTTP is nil; otherwise it has no effect.
@@ -143,7 +144,9 @@ type Client struct {
 	named  string      // SessionHeader in canonical form
 	limit  int64
 	ids    atomic.Int64
-	back   *bounded.Room // has a place for each server request that is being handled
+	// the Transport of ClientOptions.HTTP may handle a refusal itself
+	handlesRefusals bool
+	back            *bounded.Room // has a place for each server request that is being handled
 
 	made time.Time // creation time of the Client
 	// when the last such request was handled, in ns after made; 0 before the first
@@ -181,6 +184,10 @@ func NewClient(address string, o *ClientOptions) *Client {
 	}
 	c.http, c.idle = origin.Client(c.o.HTTP, c.o.TLS)
 	c.http.Timeout = 0
+	if c.o.HTTP != nil && c.o.HTTP.Transport != nil {
+		_, plain := c.o.HTTP.Transport.(*http.Transport)
+		c.handlesRefusals = !plain
+	}
 	c.header = c.o.Header.Clone()
 	if c.header == nil {
 		c.header = make(http.Header)

@@ -93,15 +93,21 @@ func (k *clientCall) renew() {
 	}
 }
 
-// hold suspends the CallTime of the call.
+// clientRefusalTime is how long a Transport may handle a refusal, in which a person may have to
+// sign in.
+const clientRefusalTime = 15 * time.Minute
+
+// hold suspends the CallTime of the call while a Transport may handle a refusal.
 func (k *clientCall) hold() {
-	if k.timer != nil {
-		k.timer.Stop()
+	if k.timer != nil && k.ctx.Err() == nil {
+		k.timer.Reset(max(k.bound, clientRefusalTime))
 	}
 }
 
 func (k *clientCall) end() {
-	k.hold()
+	if k.timer != nil {
+		k.timer.Stop()
+	}
 	k.cancel(nil)
 	k.mu.Lock()
 	k.done = true // later messages are dropped
@@ -190,7 +196,7 @@ func (c *Client) post(k *clientCall, payload []byte, more http.Header) (*http.Re
 		k.session = c.Session()
 	}
 	ctx := k.ctx
-	if c.o.HTTP != nil && k.timer != nil {
+	if c.handlesRefusals && k.timer != nil {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 			GotFirstResponseByte: k.hold,
 			WroteRequest:         func(httptrace.WroteRequestInfo) { k.renew() },

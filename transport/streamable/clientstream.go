@@ -20,6 +20,9 @@ import (
 // errClientAnswered ends the request of a call whose response arrived on another stream.
 var errClientAnswered = errors.New("answered on another stream")
 
+// errClientEventsLost means that the server could not send the events after the last one.
+var errClientEventsLost = errors.New("streamable: the server has lost events of the stream")
+
 // Timing of the resumption of a broken stream (reliability: reconnect backoff).
 const (
 	clientBackoff    = 250 * time.Millisecond // doubled each time, and 20 % more or less
@@ -32,6 +35,7 @@ type clientPlace struct {
 	last  string        // the last event ID
 	retry time.Duration // the retry time of the server; negative if it has sent no value
 	fails int           // in a row
+	lost  bool          // the stream ended in an event of type error: what follows last is lost
 }
 
 // read passes events from one stream to take until the stream ends or take reports that it has
@@ -40,7 +44,7 @@ func (p *clientPlace) read(events *eventstream.Reader, take func(eventstream.Eve
 	for {
 		e, err := events.Next()
 		if id := events.LastID(); id != "" && id != p.last {
-			p.last, p.fails = id, 0 // maybe not a message, but still progress
+			p.last, p.fails, p.lost = id, 0, false // maybe not a message, but still progress
 		}
 		if wait, ok := events.Retry(); ok {
 			p.retry = wait
@@ -48,7 +52,9 @@ func (p *clientPlace) read(events *eventstream.Reader, take func(eventstream.Eve
 		if err != nil {
 			return err
 		}
-		p.fails = 0
+		if p.lost = e.Type == "error"; !p.lost {
+			p.fails = 0
+		}
 		if take(e) {
 			return nil
 		}
@@ -100,7 +106,9 @@ func (k *clientCall) readStream(body io.ReadCloser, place *clientPlace) error {
 		body.Close() // the reading ends, and the stream may be resumed
 	})
 	err := place.read(events, func(e eventstream.Event) bool {
-		k.renew()
+		if e.Type != "error" {
+			k.renew()
+		}
 		if e.Type != "message" || len(e.Data) == 0 {
 			return false // not a message, but a sign of life
 		}
@@ -234,6 +242,10 @@ func (c *Client) listen(ctx context.Context, session string, asked chan struct{}
 			err = c.readEvents(ctx, answer.Body, &place)
 		}
 		status, _ := errors.AsType[*httprpc.StatusError](err)
+		if place.lost {
+			c.report(ReportSessionStream, errClientEventsLost)
+			place = clientPlace{retry: place.retry, fails: place.fails}
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -244,6 +256,9 @@ func (c *Client) listen(ctx context.Context, session string, asked chan struct{}
 			return
 		case status != nil && status.Status == http.StatusMethodNotAllowed:
 			return // the server has no such stream
+		case clientFinal(err) && place.last != "": // the server does not have the events any more
+			c.report(ReportSessionStream, err)
+			place = clientPlace{retry: -1, fails: place.fails}
 		case clientFinal(err):
 			c.report(ReportSessionStream, err)
 			return

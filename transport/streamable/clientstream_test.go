@@ -1,9 +1,12 @@
 package streamable_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
@@ -126,11 +129,26 @@ func TestClientResumes(t *testing.T) {
 // TestClientResumesNotForEver checks that a call without a bound ends if the stream does not
 // continue.
 func TestClientResumesNotForEver(t *testing.T) {
+	for name, get := range map[string]func(a *answer){
+		"a failure": func(a *answer) { a.status = http.StatusBadGateway },
+		// It is no progress, and must not renew the call either.
+		"events are lost": func(a *answer) { a.stream("event: error\ndata: lost\n\n") },
+	} {
+		t.Run(name, func(t *testing.T) { resumesNotForEver(t, get) })
+	}
+}
+
+func resumesNotForEver(t *testing.T, get func(a *answer)) {
 	synctest.Test(t, func(t *testing.T) {
+		gets := 0
 		w := &wire{serve: func(a *answer, r *asked) {
 			switch {
 			case r.method == http.MethodGet:
-				a.status = http.StatusBadGateway
+				if gets++; gets > 100 {
+					a.status = http.StatusTeapot // the end, if the client does not give up
+					return
+				}
+				get(a)
 			case strings.Contains(r.body, `"a"`):
 				a.stream("id: 1\ndata:\n\n")
 			default:
@@ -378,6 +396,8 @@ func TestClientListens(t *testing.T) {
 		{"there is none", []string{"status 405"}, []string{""}, 0, ""},
 		{"a server that fails for a while", []string{"status 500", "status 429", event(note), "status 405"}, []string{"", "", "", ""}, 1, ""},
 		{"a server that means it", []string{"status 400"}, []string{""}, 0, ""},
+		{"the server has forgotten the place", []string{"id: 7\nretry: 10\n" + event(note), "status 400", event(note), "status 405"}, []string{"", "7", "", ""}, 2, ""},
+		{"the server has lost events", []string{"id: 7\nretry: 10\n" + event(note), "event: error\ndata: lost\n\n", event(note), "status 405"}, []string{"", "7", "", ""}, 2, ""},
 		{"the session is over", []string{event(note), "status 404"}, []string{"", ""}, 1, "S1"},
 		{"behind what is too large", []string{"data: " + strings.Repeat("x", 3000) + "\n\n" + event(note), "status 405"}, []string{"", ""}, 1, ""},
 		{"garbage does not matter", []string{event("{") + event(`[]`) + event(`{"jsonrpc":"2.0","result":1,"id":77}`) + event(note), "status 405"}, []string{"", ""}, 1, ""},
@@ -482,6 +502,54 @@ func TestClientTimeStandsStill(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestClientTimeIsBounded checks that a server cannot suspend the CallTime of a call for good with
+// the first byte of a response, whatever Transport the client has.
+func TestClientTimeIsBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		transport func(t *testing.T) http.RoundTripper
+		want      time.Duration
+	}{
+		"net/http": {func(t *testing.T) http.RoundTripper {
+			return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				t.Cleanup(func() { _ = theirs.Close() }) // never fails
+				go func() {
+					if _, err := http.ReadRequest(bufio.NewReader(theirs)); err != nil {
+						t.Error(err)
+					}
+					_, _ = io.WriteString(theirs, "HTTP/1.1 103 Early Hints\r\n\r\n") // the client may be gone
+				}()
+				return ours, nil
+			}}
+		}, time.Minute},
+		"another": {func(*testing.T) http.RoundTripper { return firstByte{} }, 15 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := streamable.NewClient("http://server.example/", &streamable.ClientOptions{HTTP: &http.Client{Transport: tt.transport(t)}})
+				begun := time.Now()
+				if _, err := call(t.Context(), c, "a"); !errors.Is(err, jsonrpc.ErrTimeout) || time.Since(begun) != tt.want {
+					t.Errorf("%v after %v, want ErrTimeout after %v", err, time.Since(begun), tt.want)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A firstByte gets the first byte of a response, and nothing more.
+type firstByte struct{}
+
+func (firstByte) RoundTrip(req *http.Request) (*http.Response, error) {
+	trace := httptrace.ContextClientTrace(req.Context())
+	trace.WroteRequest(httptrace.WroteRequestInfo{})
+	trace.GotFirstResponseByte()
+	<-req.Context().Done()
+	return nil, context.Cause(req.Context())
 }
 
 // A slowLogin is refused at first, waits for a login, and then sends the request again.

@@ -33,6 +33,8 @@ type eventLog struct {
 	closed bool    // no more events follow
 	reader *reader // the request that follows the log; may be nil
 	pause  bool    // the reader must end, and its client must reconnect
+	// when the client must reconnect, if pause
+	retryAfter time.Duration
 }
 
 type event struct {
@@ -395,6 +397,7 @@ func (l *eventLog) follow(ctx context.Context, r *reader) {
 		r.upTo = max(r.upTo, l.sent+uint64(len(events)))
 		pause := l.pause && len(events) == 0
 		l.pause = l.pause && !pause
+		retryAfter := l.retryAfter
 		s.mu.Unlock()
 		switch {
 		case last:
@@ -409,7 +412,7 @@ func (l *eventLog) follow(ctx context.Context, r *reader) {
 			clear(events) // the log may drop them while the reader waits
 			continue
 		case pause:
-			_ = r.out.SetRetry(ctx, s.retryAfter) // if the client is gone, it may reconnect
+			_ = r.out.SetRetry(ctx, retryAfter) // if the client is gone, it may reconnect
 			_ = r.out.Finish()
 			return
 		}

@@ -51,6 +51,36 @@ func TestEarly(t *testing.T) {
 	}
 }
 
+// TestClosedStreamsHaveTheirOwnTimes checks that handlers of one session that close their streams
+// at the same time tell their own clients when to reconnect.
+func TestClosedStreamsHaveTheirOwnTimes(t *testing.T) {
+	p := newProtocol()
+	p.early = true
+	release := make(chan struct{})
+	p.Add("later", jsonrpc.Func(func(ctx context.Context, in struct {
+		Wait int `json:"wait"`
+	}) (string, error) {
+		CloseStream(ctx, time.Duration(in.Wait)*time.Millisecond)
+		<-release
+		return "later", nil
+	}))
+	s := p.server()
+	s.Polling = true
+	web := serve(t, s)
+	session := begin(t, web)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			got := raw(t, web, post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"later","params":{"wait":%d},"id":%d}`, 1000+i, i), both, session))
+			if want := fmt.Sprintf("\nretry: %d\n", 1000+i); !strings.Contains(got, want) {
+				t.Errorf("got %q, want %q in it", got, want)
+			}
+		})
+	}
+	all.Wait()
+	close(release)
+}
+
 // TestResume breaks a stream repeatedly while it sends: no event is lost or repeated.
 func TestResume(t *testing.T) {
 	const events = 20_000

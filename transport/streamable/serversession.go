@@ -20,6 +20,14 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, b *buffer) {
 		refuse(x, b.in, full)
 		return
 	}
+	reserved := true
+	giveBack := func() {
+		if reserved {
+			reserved = false
+			s.unreserve(caller)
+		}
+	}
+	defer giveBack() // also if a user's function panics
 	n := s.newSession(caller)
 	if s.Principal != nil {
 		n.principal = s.Principal(r)
@@ -32,16 +40,12 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, b *buffer) {
 	x.Sink = drops{} // there is no stream before there is a session
 	t.reply(r.Context())
 	if t.late {
-		s.mu.Lock()
-		s.unreserveLocked(caller)
-		s.mu.Unlock()
+		giveBack()
 		n.end()
 		return
 	}
 	if n.Opened != nil && !n.Opened() {
-		s.mu.Lock()
-		s.unreserveLocked(caller)
-		s.mu.Unlock()
+		giveBack()
 		n.end()
 		t.write()
 		return
@@ -51,6 +55,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, b *buffer) {
 			n.ID = id
 		}
 	}
+	reserved = false // the session has it
 	if !s.publish(n) {
 		n.end()
 		refuse(x, b.in, stopping)
@@ -310,8 +315,7 @@ func CloseStream(ctx context.Context, wait time.Duration) bool {
 	n := t.session
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.retryAfter = wait
-	log.pause = true
+	log.pause, log.retryAfter = true, wait
 	log.wakeLocked()
 	return true
 }

@@ -70,10 +70,9 @@ type Session struct {
 	bytes    int
 	newest   time.Time // when the last event was added
 	// closed to wake the goroutines that wait for room; nil without waiters
-	room       chan struct{}
-	retryAfter time.Duration
-	questions  map[jsonrpc.ID]*eventLog // the streams on which they were sent
-	kept       bool                     // the Keeper may have events of this session
+	room      chan struct{}
+	questions map[jsonrpc.ID]*eventLog // the streams on which they were sent
+	kept      bool                     // the Keeper may have events of this session
 	// ended logs of which the Keeper may have events; oldest first
 	answered []uint64
 }
@@ -324,6 +323,13 @@ func (s *Server) mostOf(caller string) int {
 	return orInt(s.MaxPerCaller, 100)
 }
 
+// unreserve reverses reserve.
+func (s *Server) unreserve(caller string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unreserveLocked(caller)
+}
+
 // unreserveLocked reverses tryReserve.
 func (s *Server) unreserveLocked(caller string) {
 	s.reserved--
@@ -449,23 +455,22 @@ func (s *Server) find(r *http.Request) (*Session, *Refusal) {
 	}
 	s.mu.RLock()
 	n := s.sessions[ids[0]]
-	if n != nil && s.Caller != nil && n.caller != s.Caller(r) {
-		n = nil // it belongs to another caller: not found
-	}
-	if n != nil && s.Principal != nil && n.principal != s.Principal(r) {
-		n = nil // likewise
-	}
-	if n != nil {
-		s.turns.Add(1)
-	}
-	known := s.sessions[ids[0]] != nil
 	s.mu.RUnlock()
-	if n == nil && !known && s.Restore != nil {
+	switch {
+	case n == nil && s.Restore != nil:
 		return s.restore(ids[0], r)
-	}
-	if n == nil {
+	case n == nil,
+		// It belongs to another caller: not found. Users' functions run without the lock.
+		s.Caller != nil && n.caller != s.Caller(r),
+		s.Principal != nil && n.principal != s.Principal(r):
 		return nil, unknown
 	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.sessions[n.ID] != n {
+		return nil, unknown // it has ended meanwhile
+	}
+	s.turns.Add(1)
 	return n, nil
 }
 
@@ -484,6 +489,12 @@ func (s *Server) restore(id string, r *http.Request) (*Session, *Refusal) {
 	if !s.reserve(caller) {
 		return nil, full
 	}
+	reserved := true
+	defer func() {
+		if reserved { // a user's function has panicked
+			s.unreserve(caller)
+		}
+	}()
 	n := s.newSession(caller)
 	n.ID = id
 	if s.Principal != nil {
@@ -491,6 +502,7 @@ func (s *Server) restore(id string, r *http.Request) (*Session, *Refusal) {
 	}
 	s.Begin(n, r)
 	s.mu.Lock()
+	reserved = false
 	if other := s.sessions[id]; other != nil || s.closed { // a concurrent request was first
 		s.unreserveLocked(caller)
 		s.mu.Unlock()

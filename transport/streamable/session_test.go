@@ -515,3 +515,54 @@ func TestRestoredSession(t *testing.T) {
 		t.Errorf("%d sessions remain", n)
 	}
 }
+
+// TestPanicsOfUsersFunctions checks that a function of the user that panics for one request, which
+// net/http recovers, leaves no lock and no place of a session behind.
+func TestPanicsOfUsersFunctions(t *testing.T) {
+	p := newProtocol()
+	s := p.server()
+	defer s.Close()
+	planted := ""
+	at := func(name string) {
+		if planted == name {
+			planted = ""
+			panic("planted")
+		}
+	}
+	s.Caller = func(*http.Request) string { at("Caller"); return "somebody" }
+	s.Principal = func(*http.Request) string { at("Principal"); return "" }
+	begin := s.Begin
+	s.Begin = func(n *Session, r *http.Request) {
+		begin(n, r)
+		at("Begin")
+		n.Opened = func() bool { at("Opened"); return true }
+	}
+	s.NewID = func(*Session) string { at("NewID"); return "" }
+	s.Restore = func(id string, _ *http.Request) bool { at("Restore"); return strings.HasPrefix(id, "other") }
+	session := open(t, s)
+	for _, tt := range []struct {
+		name    string
+		headers []string
+	}{
+		{"Caller", []string{session}}, {"Principal", []string{session}}, {"Caller", nil}, {"Principal", nil}, {"Begin", nil}, {"Opened", nil}, {"NewID", nil},
+		{"Restore", []string{sessionHeader + ": other1"}}, {"Principal", []string{sessionHeader + ": other2"}}, {"Begin", []string{sessionHeader + ": other3"}},
+	} {
+		planted = tt.name
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s with %q did not panic", tt.name, tt.headers)
+				}
+			}()
+			ask(s, "POST", helloText, tt.headers...)
+		}()
+		if !s.mu.TryLock() {
+			t.Fatalf("after a panic of %s with %q the Server is locked", tt.name, tt.headers)
+		}
+		s.mu.Unlock()
+		if reserved, _ := places(s); reserved != s.Sessions() {
+			t.Errorf("after a panic of %s with %q: %d places for %d sessions", tt.name, tt.headers, reserved, s.Sessions())
+		}
+	}
+	open(t, s)
+}
