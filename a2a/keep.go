@@ -80,23 +80,50 @@ func (s *Server) compact(ctx context.Context, w *work) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	w.mu.Lock()
-	all := &whole{Task: w.task, Bytes: w.bytes}
-	if w.past != nil {
-		p := *w.past
-		all.Past = &p
-	}
-	seq := w.seq
-	for _, h := range w.hooks {
-		all.Hooks = append(all.Hooks, storedPush{h.config, h.version.String()})
-	}
-	w.mu.Unlock()
-	text := mustEncode(record{Seq: seq, Whole: all})
+	text := mustEncode(w.all())
 	w.whole, w.since = len(text), 0
 	last, err := s.opts.Store.Append(ctx, w.storeKey(), store.Any, text)
 	if errors.Is(err, store.ErrLimit) { // too large for one record: the log is left unchanged
 		w.compacted = w.stored
 		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.stored, w.compacted = last, last
+	return s.opts.Store.Trim(ctx, w.storeKey(), last-1)
+}
+
+// all returns the record of the whole task.
+func (w *work) all() record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := &whole{Task: w.task, Bytes: w.bytes}
+	if w.past != nil {
+		p := *w.past
+		all.Past = &p
+	}
+	for _, h := range w.hooks {
+		all.Hooks = append(all.Hooks, storedPush{h.config, h.version.String()})
+	}
+	return record{Seq: w.seq, Whole: all}
+}
+
+// rewrite replaces the log of a task that is over, and has no room for its last event, by one
+// record of the whole task. If that is too long, its output is left out, and the stored task is
+// failed. The caller must hold order.
+func (s *Server) rewrite(ctx context.Context, w *work) error {
+	ctx = context.WithoutCancel(ctx)
+	if err := s.opts.Store.Trim(ctx, w.storeKey(), w.stored-1); err != nil {
+		return err
+	}
+	all := w.all()
+	last, err := s.opts.Store.Append(ctx, w.storeKey(), store.Any, mustEncode(all))
+	if errors.Is(err, store.ErrLimit) {
+		t := &all.Whole.Task
+		t.Artifacts, t.History, t.Metadata = nil, nil, nil
+		t.Status = w.status(StateFailed, []Part{Text("The storage has no room for the output.")}, nil).Status.Status
+		last, err = s.opts.Store.Append(ctx, w.storeKey(), store.Any, mustEncode(all))
 	}
 	if err != nil {
 		return err
@@ -183,7 +210,10 @@ func (s *Server) loadTask(ctx context.Context, head store.Head) (*work, error) {
 		return nil, nil // only a webhook was stored: the agent created no task
 	}
 	s.list(w)
-	w.held = weighTask(&w.task) + int64(len(w.hooks)*entryWeight)
+	w.held = weighTask(&w.task)
+	for _, h := range w.hooks {
+		w.held += h.size
+	}
 	s.held.Add(w.held)
 	switch state := w.task.Status.State; {
 	case state.Terminal():

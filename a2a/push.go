@@ -40,6 +40,7 @@ type hook struct {
 	w       *work
 	config  PushConfig
 	version Version
+	size    int64 // what it counts
 	ctx     context.Context
 	stop    context.CancelFunc
 
@@ -59,10 +60,13 @@ const (
 )
 
 func newHook(w *work, c PushConfig, v Version) *hook {
-	h := &hook{w: w, config: c, version: v}
+	h := &hook{w: w, config: c, version: v, size: weighHook(c)}
 	h.ctx, h.stop = context.WithCancel(w.s.base)
 	return h
 }
+
+// weighHook returns what a webhook counts.
+func weighHook(c PushConfig) int64 { return int64(entryWeight + len(mustEncode(c))) }
 
 // add queues an event for sending.
 func (h *hook) add(raw jsonrpc.Raw) {
@@ -173,9 +177,13 @@ func (w *work) hook(ctx context.Context, p PushConfig, v Version) (*PushConfig, 
 	w.order.Lock()
 	defer w.order.Unlock()
 	w.mu.Lock()
-	full := len(w.hooks) >= maxHooks && w.hookLocked(p.ID) < 0
+	before := int64(0)
+	if at := w.hookLocked(p.ID); at >= 0 {
+		before = w.hooks[at].size
+	}
+	full := len(w.hooks) >= maxHooks && before == 0
 	w.mu.Unlock()
-	size := int64(entryWeight + len(mustEncode(p)))
+	size := weighHook(p)
 	if size > entryWeight+maxHookSize {
 		return nil, BadParams("pushNotificationConfig", "has more than "+strconv.Itoa(maxHookSize)+" bytes")
 	}
@@ -183,8 +191,10 @@ func (w *work) hook(ctx context.Context, p PushConfig, v Version) (*PushConfig, 
 		return nil, Fault(errBusy, "The task has too many webhooks", "taskId", w.id, "limit", strconv.Itoa(maxHooks))
 	}
 	if err := w.s.keep(ctx, w, record{Push: &storedPush{p, v.String()}}); err != nil {
+		w.s.letGo(w, size)
 		return nil, err
 	}
+	w.s.letGo(w, before)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unhookLocked(p.ID)
@@ -313,9 +323,14 @@ func (c *call) deletePush(ctx context.Context, p *PushRequest) (any, error) {
 	w.order.Lock()
 	defer w.order.Unlock()
 	w.mu.Lock()
+	size := int64(0)
+	if at := w.hookLocked(p.ID); at >= 0 {
+		size = w.hooks[at].size
+	}
 	gone := w.unhookLocked(p.ID)
 	w.mu.Unlock()
 	if gone {
+		w.s.letGo(w, size)
 		err = w.s.keep(ctx, w, record{NoPush: p.ID})
 	}
 	return deleted{}, err

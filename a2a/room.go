@@ -252,6 +252,26 @@ func (s *Server) holdMore(w *work, n int64) bool {
 	return true
 }
 
+// letGo returns n bytes that holdMore has counted. The caller must hold order.
+func (s *Server) letGo(w *work, n int64) {
+	w.mu.Lock()
+	over := w.task.Status.State.Terminal()
+	w.mu.Unlock()
+	if !over {
+		w.held -= n
+		s.held.Add(-n)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.place != nil { // otherwise it was removed, with all its bytes
+		w.held -= n
+		s.kept -= n
+		s.owners[w.owner].kept -= n
+		s.held.Add(-n)
+	}
+}
+
 // found adds restored tasks that are over, oldest first.
 func (s *Server) found(all []*work) {
 	slices.SortStableFunc(all, func(a, b *work) int { return a.task.Status.Timestamp.Compare(b.task.Status.Timestamp.Time) })

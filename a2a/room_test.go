@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -261,5 +262,93 @@ func TestAStoreThatTakesNothing(t *testing.T) {
 	}
 	if held := s.Held(); held > 1<<16 {
 		t.Errorf("%d bytes are counted", held)
+	}
+}
+
+// TestWebhooksGiveBackWhatTheyCount checks that a webhook that is replaced or removed, or cannot be
+// stored, counts no longer.
+func TestWebhooksGiveBackWhatTheyCount(t *testing.T) {
+	pushing := card()
+	pushing.Capabilities.PushNotifications = true
+	config := a2a.PushConfig{ID: "one", URL: "https://x.example", Token: strings.Repeat("x", 10_000)}
+	s := a2a.NewServer(pushing, a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error {
+		if r.Message.Text() == "ask" {
+			_, err := r.Ask(ctx, a2a.Text("?"))
+			return err
+		}
+		return echo(ctx, r)
+	}), &a2a.ServerOptions{Push: brittlePusher{make(chan struct{}, 1)}, Report: func(string, error) {}})
+	c := connectBare(t, s)
+	for _, what := range []string{"ask", "over"} {
+		got, err := c.Send(t.Context(), text(what))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.Held()
+		config.TaskID = got.Task.ID
+		for range 100 {
+			if _, err := c.CreatePush(t.Context(), &config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if held := s.Held(); held < before+10_000 || held > before+20_000 {
+			t.Errorf("%s: one webhook counts %d bytes", what, held-before)
+		}
+		if err := c.DeletePush(t.Context(), config.TaskID, config.ID); err != nil {
+			t.Fatal(err)
+		}
+		if held := s.Held(); held != before {
+			t.Errorf("%s: %d bytes are counted after the webhook was removed", what, held-before)
+		}
+	}
+
+	kept := store.NewMemory(store.Limits{EventBytes: 10})
+	defer kept.Close()
+	full := a2a.NewServer(pushing, a2a.AgentFunc(echo), &a2a.ServerOptions{Store: kept, Push: brittlePusher{make(chan struct{}, 1)}, Report: func(string, error) {}})
+	config.TaskID = ""
+	asked := text("x")
+	asked.Configuration = &a2a.Configuration{Push: &config}
+	c = connectBare(t, full)
+	for range 10 {
+		if _, err := c.Send(t.Context(), asked); err == nil {
+			t.Fatal("the store took a webhook")
+		}
+	}
+	if held := full.Held(); held > 1<<14 {
+		t.Errorf("%d bytes are counted for webhooks that were not stored", held)
+	}
+}
+
+// TestAnEndThatDoesNotFit checks that a task ends although the log of the store has no room for its
+// end, for its caller and after a restart, and that the server starts again.
+func TestAnEndThatDoesNotFit(t *testing.T) {
+	for name, limits := range map[string]store.Limits{
+		"number of events": {LogEvents: 5}, "bytes": {LogBytes: 20_000}, "bytes of an event": {LogBytes: 20_000, EventBytes: 5_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := store.NewMemory(limits)
+			defer kept.Close()
+			o := &a2a.ServerOptions{Store: kept, Report: func(string, error) {}}
+			agent := a2a.AgentFunc(func(ctx context.Context, r *a2a.Run) error {
+				for i := range 1000 {
+					if err := r.Artifact(ctx, a2a.Artifact{ArtifactID: strconv.Itoa(i), Parts: []a2a.Part{a2a.Text(strings.Repeat("x", 1000))}}); err != nil {
+						return err
+					}
+				}
+				return errors.New("the log took 1,000 events")
+			})
+			got, err := connectBare(t, a2a.NewServer(card(), agent, o)).Send(t.Context(), text("x"))
+			if err != nil || got.Task.Status.State != a2a.StateFailed {
+				t.Fatalf("%+v, %v; want a failed task", got, err)
+			}
+			again := a2a.NewServer(card(), agent, o)
+			if err := again.Load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			task, err := connectBare(t, again).Task(t.Context(), &a2a.GetTaskRequest{ID: got.Task.ID})
+			if err != nil || task.Status.State != a2a.StateFailed || len(task.Artifacts) == 0 && name != "bytes of an event" {
+				t.Errorf("after a restart: %+v, %v", task, err)
+			}
+		})
 	}
 }

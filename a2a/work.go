@@ -3,12 +3,15 @@ package a2a
 import (
 	"container/list"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/da1ed7bb/parley/jsonrpc"
+	"github.com/da1ed7bb/parley/store"
 )
 
 // A work is one task of a server: its current state, its last events, and its run.
@@ -173,13 +176,13 @@ func (w *work) emitOrdered(ctx context.Context, e Event, asked string) error {
 			return ErrTooLarge
 		}
 	}
-	if err := w.s.keep(ctx, w, record{Seq: seq, Event: raw, Asked: asked}); err != nil {
-		if !ends {
-			w.held -= more
-			w.s.held.Add(-more)
-		}
-		return err
+	unstored := w.s.keep(ctx, w, record{Seq: seq, Event: raw, Asked: asked})
+	if unstored != nil && !ends {
+		w.held -= more
+		w.s.held.Add(-more)
+		return unstored
 	}
+	// A task ends even if its end cannot be stored: its callers wait for it.
 	if ends {
 		// Before the event is visible, so that the task can be removed to make room from then on.
 		w.finish(more)
@@ -206,6 +209,13 @@ func (w *work) emitOrdered(ctx context.Context, e Event, asked string) error {
 	w.mu.Unlock()
 	for _, h := range hooks {
 		h.add(raw)
+	}
+	if unstored != nil {
+		w.s.report(jsonrpc.ReportStore, fmt.Errorf("the end of %s: %w", w.id, unstored))
+		if errors.Is(unstored, store.ErrLimit) {
+			w.s.report(jsonrpc.ReportStore, w.s.rewrite(ctx, w))
+		}
+		return nil
 	}
 	// a failure here does not affect what is already stored
 	w.s.report(jsonrpc.ReportStore, w.s.compact(ctx, w))
