@@ -3,6 +3,7 @@ package acp_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -230,5 +231,89 @@ func TestCancelWhileTheStoreWrites(t *testing.T) {
 		if got := s.settle(run.ID); got.Status != acp.RunCancelled {
 			t.Errorf("%s: %+v", agent, got)
 		}
+	}
+}
+
+// TestResumeWhileTheStoreWrites checks that output that is being written when an answer arrives
+// does not undo the answer.
+func TestResumeWhileTheStoreWrites(t *testing.T) {
+	g := &gated{Store: store.NewMemory(acp.StoreLimits()), entered: make(chan struct{}), open: make(chan struct{})}
+	defer g.Close()
+	s := newStage(t, &acp.Options{Store: g})
+	speak, spoke := make(chan struct{}), make(chan error, 1)
+	s.add("asks", func(ctx context.Context, j *acp.Job) error {
+		go func() {
+			<-speak
+			spoke <- j.Say(ctx, "x")
+		}()
+		m, err := j.Await(ctx, acp.UserMessage(acp.Text("?")))
+		if err != nil {
+			return err
+		}
+		return j.Say(ctx, m.Text())
+	})
+	c := s.connect(nil)
+	run := must(t)(c.Run(t.Context(), ask("asks", "x")))
+	if run.Status != acp.RunAwaiting {
+		t.Fatalf("%+v", run)
+	}
+	g.shut.Store(true)
+	close(speak)
+	eventually(t, g.entered) // the output is being written
+	must(t)(c.ResumeLater(t.Context(), run.ID, acp.Answer(acp.Text("y"))))
+	g.open <- struct{}{}
+	eventually(t, g.entered) // it was written, and the agent continues
+	if got := must(t)(c.Status(t.Context(), run.ID)); got.Status != acp.RunInProgress || got.AwaitRequest != nil {
+		t.Errorf("after the answer: %s, %+v", got.Status, got.AwaitRequest)
+	}
+	g.shut.Store(false)
+	g.open <- struct{}{}
+	if err := eventually(t, spoke); err != nil {
+		t.Error(err)
+	}
+	if got := s.settle(run.ID); got.Status != acp.RunCompleted || !strings.Contains(got.Text(), "y") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestRunsWithAFullLog checks that a run whose log had no room for another event when the process
+// died has failed after a restart, and that the server starts.
+func TestRunsWithAFullLog(t *testing.T) {
+	kept := store.NewMemory(store.Limits{LogEvents: 10})
+	defer kept.Close()
+	o := &acp.Options{Store: kept, Limits: acp.Limits{Events: 10}, Report: func(string, error) {}}
+	s := newStage(t, o)
+	full := make(chan error, 1)
+	s.add("fills", func(ctx context.Context, j *acp.Job) error {
+		for {
+			heads, err := kept.Heads(ctx, "acp/runs/", "acp/runs/", 0)
+			switch {
+			case err != nil:
+			case heads[0].Last < 7:
+				err = j.Message(ctx, acp.Message{Parts: []acp.MessagePart{acp.Text("x")}})
+			case heads[0].Last < 10:
+				err = j.Generic(ctx, map[string]int{"mark": 1})
+			default:
+				full <- nil
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				full <- err
+				return err
+			}
+		}
+	})
+	run := must(t)(s.connect(nil).Start(t.Context(), ask("fills", "x")))
+	if err := eventually(t, full); err != nil {
+		t.Fatal(err)
+	}
+	again := newStage(t, o) // as after kill -9
+	if err := again.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := must(t)(again.connect(nil).Status(t.Context(), run.ID))
+	if got.Status != acp.RunFailed || !strings.Contains(got.Text(), "x") {
+		t.Errorf("after a restart: %+v", got)
 	}
 }

@@ -98,20 +98,67 @@ func (s *Server) survivor(ctx context.Context, head store.Head) (*survivor, erro
 		return nil, nil
 	}
 	if !run.Status.Terminal() {
+		before := *run
+		before.Output = output
 		run.Status, run.AwaitRequest, run.FinishedAt, run.Output = RunFailed, nil, timestamp(), output
 		run.Error = Errorf("The server was stopped during the run.")
-		last := Event{Type: EventRunFailed, Run: run}
-		text, err := last.encodeText()
+		size, err := s.endSurvivor(ctx, head, before, run)
+		if errors.Is(err, store.ErrLimit) { // the others are more important
+			s.report(jsonrpc.ReportStore, fmt.Errorf("acp: the last event of %s: %w", head.Key, err))
+			return nil, nil
+		}
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.store.Append(ctx, head.Key, head.Last, text); err != nil {
-			return nil, err
-		}
-		head.Bytes += int64(len(text))
+		head.Bytes += int64(size)
 		s.report(ReportRunCutOff, fmt.Errorf("acp: %s", head.Key))
 	}
 	return &survivor{entry: &entry{id: id, owner: owner, session: run.SessionID}, bytes: head.Bytes, at: run.FinishedAt}, nil
+}
+
+// endSurvivor writes the last event of a run that was cut off, and returns its length. before is
+// the run without its end. If the log is full, its oldest events are removed, and if that is not
+// enough, the output is left out.
+func (s *Server) endSurvivor(ctx context.Context, head store.Head, before Run, run *Run) (size int, err error) {
+	end := func() error {
+		last := Event{Type: EventRunFailed, Run: run}
+		text, err := last.encodeText()
+		if err != nil {
+			return err
+		}
+		size = len(text)
+		_, err = s.store.Append(ctx, head.Key, head.Last, text)
+		return err
+	}
+	if err = end(); !errors.Is(err, store.ErrLimit) {
+		return size, err
+	}
+	// If this process ends before the last event is written, the next one finds the output here.
+	text, err := encodeValue(waypoint{Seq: int64(head.Last), Run: before})
+	if err != nil {
+		return 0, err
+	}
+	if _, err = s.store.Put(ctx, head.Key, store.Any, text, 0); err != nil && !errors.Is(err, store.ErrLimit) {
+		return 0, err
+	}
+	for part := uint64(1); part < 10; part++ {
+		if err = s.store.Trim(ctx, head.Key, head.First-1+(head.Last-head.First+1)*part/10); err != nil {
+			return 0, err
+		}
+		if err = end(); !errors.Is(err, store.ErrLimit) {
+			break
+		}
+	}
+	if errors.Is(err, store.ErrLimit) {
+		run.Output, run.Error = []Message{}, Errorf("The server was stopped during the run, and the storage has no room for the output.")
+		err = end()
+	}
+	if err == nil { // the last event contains everything
+		if err := s.store.Delete(ctx, head.Key, store.Any); err != nil && !errors.Is(err, store.ErrNotFound) {
+			s.report(jsonrpc.ReportStore, removedError(head.Key, err))
+		}
+	}
+	return size, err
 }
 
 // readRun returns the newest state of a run according to its events, and the output that they

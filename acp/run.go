@@ -143,10 +143,10 @@ func (r *run) speak(ctx context.Context, change func(next *Run) ([]Event, error)
 	if ending {
 		return ErrOver
 	}
-	open, said := r.open, r.said
+	open, said, was := r.open, r.said, next.Status
 	events, err := change(&next)
 	if err == nil {
-		err = r.addEvents(ctx, next, events)
+		err = r.addEvents(ctx, next, was, events)
 	}
 	if err != nil {
 		r.open, r.said = open, said
@@ -154,9 +154,9 @@ func (r *run) speak(ctx context.Context, change func(next *Run) ([]Event, error)
 	return err
 }
 
-// addEvents writes events, and then publishes them with the state after them. The caller must hold
-// the turn.
-func (r *run) addEvents(ctx context.Context, next Run, events []Event) error {
+// addEvents writes events, and then publishes them with the state after them. was is the status
+// from which next was made. The caller must hold the turn.
+func (r *run) addEvents(ctx context.Context, next Run, was RunStatus, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (r *run) addEvents(ctx context.Context, next Run, events []Event) error {
 	if next.Status.Terminal() { // readers that see the end must also find room for the next run
 		r.leaveIndex(true)
 	}
-	r.publish(next, texts)
+	r.publish(next, was, texts)
 	return nil
 }
 
@@ -225,11 +225,14 @@ func (r *run) makeRoom(ctx context.Context, texts [][]byte) error {
 }
 
 // publish makes written events visible, and the state after them.
-func (r *run) publish(next Run, texts [][]byte) {
+func (r *run) publish(next Run, was RunStatus, texts [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state.Status == RunCancelling && !next.Status.Terminal() {
+	switch now := r.state.Status; {
+	case now == RunCancelling && !next.Status.Terminal():
 		next.Status, next.AwaitRequest = RunCancelling, nil // canceled meanwhile
+	case now != was && next.Status == was:
+		next.Status, next.AwaitRequest = now, r.state.AwaitRequest // answered meanwhile
 	}
 	r.state = next
 	for _, text := range texts {
@@ -260,7 +263,7 @@ func (r *run) writeFirstEvent(ctx context.Context) error {
 	}
 	defer r.unlockTurn()
 	next, _ := r.snapshot()
-	return r.addEvents(ctx, next, []Event{{Type: EventRunCreated, Run: &next}})
+	return r.addEvents(ctx, next, next.Status, []Event{{Type: EventRunCreated, Run: &next}})
 }
 
 // work runs the agent, from in-progress to the end.
@@ -353,18 +356,18 @@ func (r *run) writeLastEvent(err error) {
 			event = r.failedToStore(&next, "The session could not be stored.")
 		}
 	}
-	err = r.addEvents(ctx, next, []Event{{Type: event, Run: &next}})
+	err = r.addEvents(ctx, next, "", []Event{{Type: event, Run: &next}})
 	if errors.Is(err, store.ErrLimit) { // earlier messages contain the output
 		r.s.report(jsonrpc.ReportStore, fmt.Errorf("acp: the last event of run %s: %w", next.ID, err))
 		event, next.Output = r.failedToStore(&next, "The storage has no room for the output."), []Message{}
-		err = r.addEvents(ctx, next, []Event{{Type: event, Run: &next}})
+		err = r.addEvents(ctx, next, "", []Event{{Type: event, Run: &next}})
 	}
 	if err != nil { // readers must still learn the result
 		r.s.report(jsonrpc.ReportStore, fmt.Errorf("acp: the last event of run %s: %w", next.ID, err))
 		last := Event{Type: event, Run: &next}
 		if text, err := last.encodeText(); err == nil {
 			r.leaveIndex(false)
-			r.publish(next, [][]byte{text})
+			r.publish(next, "", [][]byte{text})
 		}
 	}
 }
