@@ -1,6 +1,9 @@
 package mcp
 
-import "testing"
+import (
+	"strconv"
+	"testing"
+)
 
 func TestFilter(t *testing.T) {
 	task := &Task{ID: "t"}
@@ -26,5 +29,30 @@ func TestFilter(t *testing.T) {
 		if f.wants(NotifyResourceUpdated, "a:d", nil) || f.wants(NotifyTask, "", &Task{ID: "u"}) || f.wants(NotifyTask, "", nil) {
 			t.Errorf("who asked for %s hears of what is somebody else's", asked)
 		}
+	}
+}
+
+// TestAFullQueueKeepsChanges checks that log messages and tasks make room in a full queue, and not
+// a change, of which the receiver would never learn.
+func TestAFullQueueKeepsChanges(t *testing.T) {
+	var q noteQueue
+	q.push(note{method: NotifyToolsChanged})
+	for i := range maxNotes + 100 {
+		q.push(note{method: NotifyMessage, other: i})
+	}
+	q.push(note{method: NotifyPromptsChanged})
+	for i := range maxNotes {
+		q.push(note{method: NotifyTask, task: &Task{ID: strconv.Itoa(i)}})
+	}
+	left := map[string]int{}
+	for {
+		m, ok := q.take()
+		if !ok {
+			break
+		}
+		left[m.method]++
+	}
+	if left[NotifyToolsChanged] != 1 || left[NotifyPromptsChanged] != 1 || left[NotifyTask] == 0 || left[NotifyTask]+left[NotifyMessage] != maxNotes-2 {
+		t.Errorf("the queue has %v", left)
 	}
 }

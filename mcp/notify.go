@@ -57,9 +57,10 @@ func (m note) same(o note) bool {
 	return m.method == o.method && m.uri == o.uri && m.task == nil && o.task == nil && m.other == nil && o.other == nil
 }
 
-// maxNotes is the maximum length of a queue. If the queue is full, the oldest message about a task
-// is dropped, because the client can request the task's state. All other messages are distinct
-// changes of lists and subscribed resources, of which there cannot be more than this.
+// maxNotes is the maximum length of a queue. If the queue is full, the oldest log message or
+// message about a task is dropped, because the client can request the task's state. All other
+// messages are distinct changes of lists and subscribed resources, of which there cannot be more
+// than this.
 const maxNotes = maxSubscriptions + 24
 
 // A noteQueue contains the messages that wait to be sent to one receiver.
@@ -79,7 +80,7 @@ func (q *noteQueue) push(m note) bool {
 		return false
 	}
 	if len(q.waiting) >= maxNotes {
-		i := max(slices.IndexFunc(q.waiting, func(o note) bool { return o.task != nil }), 0)
+		i := max(slices.IndexFunc(q.waiting, func(o note) bool { return o.task != nil || o.method == NotifyMessage }), 0)
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
 	q.waiting = append(q.waiting, m)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -290,4 +291,100 @@ func TestTasksEndWithTheirSession(t *testing.T) {
 		t.Errorf("cause %v", err)
 	}
 	stop()
+}
+
+// TestAbandonedQuestion checks that a question that a task no longer waits for is taken back: the
+// client must not ask its user, and the task works again.
+func TestAbandonedQuestion(t *testing.T) {
+	release, gaveUp := make(chan struct{}), make(chan error, 1)
+	s := worker(t, nil, release, make(chan error, 9))
+	mcp.AddTool(s, mcp.Tool{Name: "impatient", Task: mcp.TaskRequired}, func(ctx context.Context, r *mcp.Request, _ struct{}) (string, error) {
+		own, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		_, err := r.Elicit(own, "sure", &mcp.Elicitation{Message: "Sure?"})
+		gaveUp <- err
+		<-release
+		return "done without an answer", nil
+	})
+	o := answering()
+	o.Elicit = func(ctx context.Context, _ *mcp.Elicitation) (*mcp.ElicitResult, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return &mcp.ElicitResult{Action: mcp.ActionCancel}, nil
+	}
+	c := connect(t, s, o, mcp.V20260728)
+	ids, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		got, err := c.CallTool(t.Context(), "impatient", nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) {
+			select {
+			case ids <- task.ID:
+			default:
+			}
+		}})
+		if err == nil && got.Text() != "done without an answer" {
+			err = errors.New(got.Text())
+		}
+		ended <- err
+	}()
+	if err := eventually(t, gaveUp); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the question ended with %v", err)
+	}
+	task, err := c.GetTask(t.Context(), eventually(t, ids))
+	if err != nil || task.Status != mcp.TaskWorking || len(task.InputRequests) != 0 {
+		t.Errorf("the task is %+v, %v; want working, without a question", task, err)
+	}
+	close(release)
+	if err := eventually(t, ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// A brittleTasks is a store of tasks that panics while it is broken.
+type brittleTasks struct {
+	mcp.TaskStore
+	broken atomic.Bool
+}
+
+func (s *brittleTasks) Put(ctx context.Context, owner string, task *mcp.Task) error {
+	if s.broken.Load() {
+		panic("in a store")
+	}
+	return s.TaskStore.Put(ctx, owner, task)
+}
+
+// TestATaskStoreThatPanics checks that a task ends if its store panics, and that requests about it
+// get a response.
+func TestATaskStoreThatPanics(t *testing.T) {
+	eachTasks(t, func(t *testing.T, v mcp.Version) {
+		release := make(chan struct{}, 1)
+		kept := &brittleTasks{TaskStore: mcp.NewTaskMemory(100)}
+		s := worker(t, &mcp.ServerOptions{Tasks: kept, Report: func(string, error) {}}, release, make(chan error, 9))
+		c := connect(t, s, answering(), v)
+		id := ""
+		got, err := c.CallTool(t.Context(), "slow", nil, &mcp.CallOptions{TaskTTL: time.Minute, OnTask: func(task *mcp.Task) {
+			if id == "" {
+				id = task.ID
+				kept.broken.Store(true)
+				release <- struct{}{}
+			}
+		}})
+		if err == nil {
+			t.Errorf("a result that could not be stored: %+v", got)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _ = c.CancelTask(ctx, id); ctx.Err() != nil { // the task is over
+			t.Error("tasks/cancel gets no response")
+		}
+		if _, err := c.CallTool(ctx, "slow", nil, &mcp.CallOptions{TaskTTL: time.Minute}); err == nil {
+			t.Error("a task that could not be stored began")
+		}
+		kept.broken.Store(false)
+		release <- struct{}{}
+		if got, err := c.CallTool(ctx, "slow", nil, &mcp.CallOptions{TaskTTL: time.Minute}); err != nil || got.Text() != "done" {
+			t.Errorf("afterwards: %+v, %v", got, err)
+		}
+	})
 }

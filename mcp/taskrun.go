@@ -137,7 +137,7 @@ func (k *taskTable) begin(ctx context.Context, r *Request, ttl time.Duration, en
 	if err != nil {
 		return nil, taskTrouble(err)
 	}
-	if err := k.store.Put(ctx, t.owner, &t.born); err != nil {
+	if err := rescue.Call(k.s.report, func() error { return k.store.Put(ctx, t.owner, &t.born) }); err != nil {
 		k.s.report(jsonrpc.ReportTask, err)
 		t.over()
 		return nil, taskTrouble(err)
@@ -218,6 +218,7 @@ func (t *runningTask) change(f func(*Task)) bool {
 	t.mu.Lock()
 	t.task = c
 	t.mu.Unlock()
+	t.notify(&c) // in the order of the changes
 	t.order.Unlock()
 	if c.Status.Final() {
 		if stored {
@@ -228,7 +229,6 @@ func (t *runningTask) change(f func(*Task)) bool {
 		}
 		close(t.done)
 	}
-	t.notify(&c)
 	return true
 }
 
@@ -237,7 +237,8 @@ func (t *runningTask) change(f func(*Task)) bool {
 // stays in memory for the task's time to live; after a restart the task is failed too.
 func (t *runningTask) store(c *Task) bool {
 	put := func() error {
-		err := t.tasks.store.Put(context.Background(), t.owner, c)
+		// A panic must not leave the task locked.
+		err := rescue.Call(t.tasks.s.report, func() error { return t.tasks.store.Put(context.Background(), t.owner, c) })
 		if err != nil {
 			t.tasks.s.report(jsonrpc.ReportTask, err)
 		}
@@ -419,6 +420,22 @@ func (t *runningTask) askByState(ctx context.Context, qs []Question, wire map[st
 	if !ok {
 		return nil, errTaskCancelled
 	}
+	answered := false
+	defer func() {
+		if answered {
+			return
+		}
+		t.change(func(task *Task) { // the answers would be discarded
+			for _, p := range all {
+				delete(t.waiting, p.onWire)
+				delete(t.wanted, p.onWire)
+				delete(task.InputRequests, p.onWire)
+			}
+			if len(t.waiting) == 0 && task.Status == TaskInputRequired {
+				task.Status, task.InputRequests = TaskWorking, nil
+			}
+		})
+	}()
 	out := make(map[string]Answer, len(all))
 	for i, p := range all {
 		select {
@@ -432,6 +449,7 @@ func (t *runningTask) askByState(ctx context.Context, qs []Question, wire map[st
 			return nil, context.Cause(ctx)
 		}
 	}
+	answered = true
 	return out, nil
 }
 
