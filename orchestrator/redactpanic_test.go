@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/da1ed7bb/parley/agent"
 	"github.com/da1ed7bb/parley/store"
@@ -84,5 +85,53 @@ func TestABranchThatPanics(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnAgentKeepsTheOptionsOfItsRunner: a plan that is served as an agent has the redaction and
+// the bounds of its Runner.
+func TestAnAgentKeepsTheOptionsOfItsRunner(t *testing.T) {
+	s := store.NewMemory(store.Limits{})
+	defer s.Close()
+	team := new(Team)
+	team.Add("a", &Worker{Agents: agent.Local(&agent.Agent{Card: agent.Card{Name: "a"}, Run: echo})})
+	r := &Runner{Team: team, Store: s, Keep: time.Hour, Bounds: Bounds{Steps: 1}, Redact: func(b []byte) []byte {
+		return bytes.ReplaceAll(b, []byte("canary"), []byte("[gone]"))
+	}}
+	served := new(Team)
+	served.Add("one", &Worker{Agents: agent.Local(r.Agent(agent.Card{Name: "one"}, plan(t, "steps: [{agent: a, prompt: the canary}]")))})
+	served.Add("two", &Worker{Agents: agent.Local(r.Agent(agent.Card{Name: "two"}, plan(t, "steps: [{agent: a, prompt: x}, {agent: a, prompt: y}]")))})
+	outer := &Runner{Team: served}
+	report, err := outer.Run(t.Context(), plan(t, "steps: [{id: p, join: collect, parallel: [{id: one, agent: one, prompt: x}, {id: two, agent: two, prompt: x}]}]"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, two := report.Steps[0].Steps[0], report.Steps[0].Steps[1]; one.State != OK || two.State == OK {
+		t.Errorf("a plan of one step is %s, one of two is %s; want only the first within the bound of one", one.State, two.State)
+	}
+	runs := 0
+	for after := ""; ; {
+		heads, err := s.Heads(t.Context(), "", after, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(heads) == 0 {
+			break
+		}
+		for _, head := range heads {
+			after = head.Key
+			runs++
+			for e, err := range s.Read(t.Context(), head.Key, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if bytes.Contains(e.Data, []byte("canary")) {
+					t.Errorf("stored is %s", e.Data)
+				}
+			}
+		}
+	}
+	if runs != 2 {
+		t.Errorf("%d runs are stored, want 2", runs)
 	}
 }

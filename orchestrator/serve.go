@@ -34,7 +34,7 @@ func (r *Runner) Agent(card agent.Card, p *Plan) *agent.Agent {
 // runFor executes a plan for a caller of it as an agent.
 func (r *Runner) runFor(ctx context.Context, p *Plan, input map[string]any, said *agent.Run) error {
 	done := 0.0
-	one := &Runner{Team: r.Team, Store: r.Store, Keep: r.Keep, Report: r.Report}
+	one := *r
 	one.Ask = func(ctx context.Context, q *Question) (*agent.Answer, error) { return said.Ask(ctx, &q.Question) }
 	one.OnEvent = func(e Event) {
 		switch e.Kind {
