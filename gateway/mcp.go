@@ -68,7 +68,8 @@ type mcpPart struct {
 }
 
 // firstLists is how long lists and calls wait, after the start, for servers that were not heard of.
-const firstLists = 2 * time.Second
+// Tests change it.
+var firstLists = 2 * time.Second
 
 func newMCPPart(report func(what string, err error), key []byte, hooks mcpHooks) *mcpPart {
 	p := &mcpPart{hooks: hooks, key: key, report: report, pool: newLinkPool(report), servers: map[string]*mcpServer{}, sets: map[string]*mcpSet{}}

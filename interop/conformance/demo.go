@@ -34,7 +34,7 @@ type Demo struct {
 
 	probes atomic.Int64
 	mu     sync.Mutex // guards idle
-	idle   map[string][]Wire
+	idle   map[string][]idleWire
 }
 
 // A syncBuffer stores the output of a program, and signals when there is more.
@@ -64,7 +64,7 @@ var addressLine = regexp.MustCompile(`\bcall '?((?:https?|tcp|wss?|unix):[^\s']+
 
 // Start runs the demo of program, with its socket in dir.
 func Start(ctx context.Context, program, dir string, more ...string) (*Demo, error) {
-	d := &Demo{program: program, ended: make(chan struct{}), unix: filepath.Join(dir, "demo.sock"), idle: make(map[string][]Wire)}
+	d := &Demo{program: program, ended: make(chan struct{}), unix: filepath.Join(dir, "demo.sock"), idle: make(map[string][]idleWire)}
 	targets := []string{"http://127.0.0.1:0", "http://127.0.0.1:0/rpc?jsonrpc=1.0", "tcp://127.0.0.1:0", "tcp://127.0.0.1:0?framing=header", "tcp://127.0.0.1:0?jsonrpc=1.0", "unix:" + d.unix}
 	args := append([]string{"demo"}, more...)
 	for _, target := range targets {
@@ -150,15 +150,32 @@ type Wire interface {
 
 // wire returns a connection that is not in use.
 func (d *Demo) wire(carrier string) (Wire, error) {
-	d.mu.Lock()
-	if n := len(d.idle[carrier]); n > 0 {
-		wire := d.idle[carrier][n-1]
-		d.idle[carrier] = d.idle[carrier][:n-1]
-		d.mu.Unlock()
+	if wire := d.takeIdle(carrier); wire != nil {
 		return wire, nil
 	}
-	d.mu.Unlock()
 	return d.dial(carrier)
+}
+
+// An idleWire is a connection that no rule uses.
+type idleWire struct {
+	Wire
+	since time.Time
+}
+
+// takeIdle returns a connection that an earlier rule has used, or nil. The demo closes idle
+// connections over HTTP, and WebSockets without responses to its pings, so old ones are not used.
+func (d *Demo) takeIdle(carrier string) Wire {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for n := len(d.idle[carrier]); n > 0; n-- {
+		last := d.idle[carrier][n-1]
+		d.idle[carrier] = d.idle[carrier][:n-1]
+		if carrier != HTTP && carrier != WebSocket || time.Since(last.since) < 20*time.Second {
+			return last.Wire
+		}
+		last.Close()
+	}
+	return nil
 }
 
 func (d *Demo) giveBack(carrier string, wire Wire) {
@@ -168,7 +185,7 @@ func (d *Demo) giveBack(carrier string, wire Wire) {
 		wire.Close()
 		return
 	}
-	d.idle[carrier] = append(d.idle[carrier], wire)
+	d.idle[carrier] = append(d.idle[carrier], idleWire{wire, time.Now()})
 }
 
 // dial opens a new connection.

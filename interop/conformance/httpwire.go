@@ -132,11 +132,7 @@ func (d *Demo) post1(text []byte) (*reply, error) {
 }
 
 func (d *Demo) webWire() (*webWire, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if n := len(d.idle[HTTP]); n > 0 {
-		wire := d.idle[HTTP][n-1]
-		d.idle[HTTP] = d.idle[HTTP][:n-1]
+	if wire := d.takeIdle(HTTP); wire != nil {
 		return wire.(*webWire), nil
 	}
 	return d.dialWeb(d.web)

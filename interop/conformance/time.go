@@ -139,13 +139,13 @@ func timeRules() []Rule {
 	rules[len(rules)-1].On = []string{WebSocket, TCP, Unix, TCPHeader}
 
 	const delays = "Demo, a slow call delays nobody"
-	add(delays, "slow/quick-behind-slow", "the quick one at once", script(soon, []want{one(ok("2", data)), one(ok("1", "300"))}, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[300]}`, `{"jsonrpc":"2.0","id":2,"method":"get_data"}`), "sleep 300", "get_data")
-	add(delays, "slow/sum-behind-slow", "the quick one at once", script(soon, []want{one(ok("2", "3")), one(ok("1", "300"))}, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[300]}`, `{"jsonrpc":"2.0","id":2,"method":"sum","params":[1,2]}`), "sleep 300", "sum")
-	add(delays, "slow/behind-slow-notification", "at once", script(2*time.Second, []want{one(ok("2", "3"))}, `{"jsonrpc":"2.0","method":"sleep","params":[5000]}`, `{"jsonrpc":"2.0","id":2,"method":"sum","params":[1,2]}`), "sleep 5000 as a notification", "sum")
-	add(delays, "slow/behind-slow-batch", "the single one first", script(soon, []want{one(ok("2", data)), array(ok("1", "300"))}, `[{"jsonrpc":"2.0","id":1,"method":"sleep","params":[300]}]`, `{"jsonrpc":"2.0","id":2,"method":"get_data"}`), "[sleep 300]", "get_data")
+	add(delays, "slow/quick-behind-slow", "the quick one at once", script(soon, []want{one(ok("2", data)), one(ok("1", "2000"))}, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[2000]}`, `{"jsonrpc":"2.0","id":2,"method":"get_data"}`), "sleep 2000", "get_data")
+	add(delays, "slow/sum-behind-slow", "the quick one at once", script(soon, []want{one(ok("2", "3")), one(ok("1", "2000"))}, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[2000]}`, `{"jsonrpc":"2.0","id":2,"method":"sum","params":[1,2]}`), "sleep 2000", "sum")
+	add(delays, "slow/behind-slow-notification", "at once", script(soon, []want{one(ok("2", "3"))}, `{"jsonrpc":"2.0","method":"sleep","params":[40000]}`, `{"jsonrpc":"2.0","id":2,"method":"sum","params":[1,2]}`), "sleep 40000 as a notification", "sum")
+	add(delays, "slow/behind-slow-batch", "the single one first", script(soon, []want{one(ok("2", data)), array(ok("1", "2000"))}, `[{"jsonrpc":"2.0","id":1,"method":"sleep","params":[2000]}]`, `{"jsonrpc":"2.0","id":2,"method":"get_data"}`), "[sleep 2000]", "get_data")
 	add(delays, "slow/hundred-sleeping", "the quick one first", func(d *Demo, w Wire) error {
 		for range 100 {
-			if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[500]}`); err != nil {
+			if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[3000]}`); err != nil {
 				return err
 			}
 		}
@@ -157,14 +157,14 @@ func timeRules() []Rule {
 		}
 		return within(soon, func() error {
 			for range 100 {
-				if err := expect(w, one(ok("1", "500"))); err != nil {
+				if err := expect(w, one(ok("1", "3000"))); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-	}, "100 × sleep 500", "sum")
-	add(delays, "slow/sixteen-in-a-batch", "as long as the slowest", script(5*time.Second, []want{array(repeat(ok("1", "400"), 16)...)}, "["+strings.TrimSuffix(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"sleep","params":[400]},`, 16), ",")+"]"), "16 × sleep 400 in one batch")
+	}, "100 × sleep 3000", "sum")
+	add(delays, "slow/sixteen-in-a-batch", "as long as the slowest", script(soon, []want{array(repeat(ok("1", "2000"), 16)...)}, "["+strings.TrimSuffix(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"sleep","params":[2000]},`, 16), ",")+"]"), "16 × sleep 2000 in one batch")
 	add("Times, timers", "deadline", "-31002 after 60 s", func(d *Demo, w Wire) error {
 		if err := say(w, `{"jsonrpc":"2.0","id":1,"method":"sleep","params":[100000]}`); err != nil {
 			return err

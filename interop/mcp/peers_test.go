@@ -66,6 +66,7 @@ func (h *host) options() mcp.ClientOptions {
 			h.logs = append(h.logs, string(p.Data))
 		},
 		CheckResults: true,
+		Probe:        time.Minute, // on a busy machine Node needs longer than the default to start
 		Report:       func(what string, err error) { h.t.Logf("client: %s: %v", what, err) },
 	}
 }

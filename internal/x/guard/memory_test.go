@@ -202,10 +202,12 @@ func TestALongBodyTakesItsSize(t *testing.T) {
 // where a read deadline that passes ends the body for good.
 func TestWaitForRoomOverHTTP2(t *testing.T) {
 	const size, room = 3 << 20, 16 << 20 // more than a stream buffers
+	// On a busy machine the sender may rest for a second.
+	const slow = 4 * time.Second
 	m := &Memory{Max: room}
 	pool := m.get().accounts.Pool
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b := &Body{Memory: m, Time: time.Second}
+		b := &Body{Memory: m, Time: slow}
 		body, f := b.Read(w, r, nil)
 		defer b.Done()
 		if f != nil {
@@ -227,7 +229,7 @@ func TestWaitForRoomOverHTTP2(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		other.Force(room)
-		time.AfterFunc(1500*time.Millisecond, func() { other.Give(room) })
+		time.AfterFunc(slow+time.Second, func() { other.Give(room) })
 		_, _ = sender.Write(make([]byte, size-10<<10))
 		_ = sender.Close() // the length of the body shows it
 	}()
