@@ -26,7 +26,17 @@ type Session struct {
 	Call  Op
 	Batch Op                                               // 100 of these calls in one array
 	Echo  func(ctx context.Context, document []byte) error // params and result are raw JSON
-	Close func()
+	// Settle waits for the work that calls leave behind, such as writing a recording. It is part of
+	// the cost of the calls: otherwise the figures depend on when that work happens to be done.
+	Settle func() error
+	Close  func()
+}
+
+func (s *Session) settle() error {
+	if s.Settle == nil {
+		return nil
+	}
+	return s.Settle()
 }
 
 // A Transport connects client and server.
@@ -281,6 +291,9 @@ func (c *contestant) measure(s Scenario) Sample {
 	cpu, start := processTime(), time.Now()
 	close(begin)
 	done.Wait()
+	for _, session := range c.sessions {
+		errs = append(errs, session.settle())
+	}
 	wall := time.Since(start)
 	cpu = processTime() - cpu
 	runtime.ReadMemStats(&after)

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/da1ed7bb/parley/capture"
 	"github.com/da1ed7bb/parley/capture/tap"
@@ -37,7 +39,7 @@ func (p parleyUse) askRecorded(conn net.Conn) (*Session, error) {
 	}
 	t := stream.New(conn, stream.Line, &stream.Options{MaxMessage: 16 << 20})
 	s := p.asking(rec.Wire(capture.WireInfo{Target: "bench"}).Transport(t))
-	return alsoClosing(s, func() { _ = rec.Close() }), nil // a temporary file
+	return alsoClosing(flushing(s, rec), func() { _ = rec.Close() }), nil // a temporary file
 }
 
 func (p parleyUse) recordedHTTP() (*Session, error) {
@@ -51,7 +53,7 @@ func (p parleyUse) recordedHTTP() (*Session, error) {
 	}
 	client := httpClient()
 	s := p.withClient(url, &http.Client{Transport: tap.RoundTripper(rec.Wire(capture.WireInfo{Target: "bench"}), client.Transport)}, stop)
-	return alsoClosing(s, func() {
+	return alsoClosing(flushing(s, rec), func() {
 		client.CloseIdleConnections()
 		_ = rec.Close() // a temporary file
 	}), nil
@@ -68,6 +70,52 @@ func (p parleyUse) withClient(url string, client *http.Client, stop func()) *Ses
 	})
 }
 
+// unwritten is how much the calls of a session may leave to its Recorder: enough that it writes
+// many events at once, and much less than what it keeps before events are lost.
+const unwritten = 2 << 20
+
+// flushing makes the callers of s wait for the Recorder whenever they have sent and received about
+// the size of unwritten, and when they have finished. A recording that loses events is an error:
+// events that are not recorded cost nothing.
+func flushing(s *Session, rec *capture.Recorder) *Session {
+	const event = 512 // what an event costs in addition to its payload
+	var left atomic.Int64
+	var flush sync.Mutex
+	spend := func(payload int, err error) error {
+		if left.Add(int64(2*(payload+event))) < unwritten {
+			return err
+		}
+		flush.Lock()
+		defer flush.Unlock()
+		if left.Load() >= unwritten { // no other caller has flushed meanwhile
+			rec.Flush()
+			left.Store(0)
+		}
+		return err
+	}
+	wrap := func(op Op, payload int) Op {
+		if op == nil {
+			return nil
+		}
+		return func(ctx context.Context) error { return spend(payload, op(ctx)) }
+	}
+	s.Call, s.Batch = wrap(s.Call, len(smallRequest)), wrap(s.Batch, batchSize*len(smallRequest))
+	if echo := s.Echo; echo != nil {
+		s.Echo = func(ctx context.Context, document []byte) error {
+			return spend(len(document), echo(ctx, document))
+		}
+	}
+	s.Settle = func() error {
+		rec.Flush()
+		left.Store(0)
+		if n := rec.Lost(); n > 0 {
+			return fmt.Errorf("%s were not recorded", plural(int(n), "event"))
+		}
+		return nil
+	}
+	return s
+}
+
 // alsoClosing adds f to the closing of s.
 func alsoClosing(s *Session, f func()) *Session {
 	first := s.Close
@@ -80,7 +128,7 @@ func alsoClosing(s *Session, f func()) *Session {
 	return s
 }
 
-// relay starts a tap in front of a server and returns how to stop it.
+// relay starts a tap in front of a server and returns how to stop it. Its recording is r.Record.
 func relay(r *tap.Relay, l net.Listener) (stop func(), err error) {
 	if r.Record, err = capture.New(nil); err != nil {
 		return nil, err
@@ -96,11 +144,17 @@ func relay(r *tap.Relay, l net.Listener) (stop func(), err error) {
 }
 
 func (p parleyUse) tapped(c Transport) (*Session, error) {
-	return p.between(c, func(client, server net.Conn) (func(), error) {
+	r := &tap.Relay{Framing: tap.Line}
+	s, err := p.between(c, func(client, server net.Conn) (func(), error) {
 		l := &single{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
 		l.conns <- client
-		return relay(&tap.Relay{Framing: tap.Line, Dial: func(context.Context) (net.Conn, error) { return server, nil }}, l)
+		r.Dial = func(context.Context) (net.Conn, error) { return server, nil }
+		return relay(r, l)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return flushing(s, r.Record), nil
 }
 
 func (p parleyUse) tappedHTTP() (*Session, error) {
@@ -114,19 +168,20 @@ func (p parleyUse) tappedHTTP() (*Session, error) {
 		return nil, err
 	}
 	at := l.Addr().String()
-	stop, err := relay(&tap.Relay{
+	r := &tap.Relay{
 		Carrier: tap.HTTP, Host: address, Names: []string{at},
 		Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) },
-	}, l)
+	}
+	stop, err := relay(r, l)
 	if err != nil {
 		return nil, err
 	}
 	c := httprpc.NewClient("http://"+at, nil)
-	return p.session(c, func() {
+	return flushing(p.session(c, func() {
 		c.Close()
 		stop()
 		stopServing()
-	}), nil
+	}), r.Record), nil
 }
 
 // single is a listener with one existing connection.

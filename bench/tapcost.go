@@ -57,7 +57,7 @@ func fareTables() []fareTable {
 		{"stdio", []fare{
 			{"bare", 0, func() (*Session, error) { return p.child(nil) }},
 			{"relay that copies", 0, func() (*Session, error) { return p.child(copyChild) }},
-			{"tap", 0, func() (*Session, error) { return p.child(tapChild) }},
+			{"tap", 0, p.tappedChild},
 		}},
 		{"Unix socket", over(Unix)},
 		{"TCP", over(TCP)},
@@ -121,19 +121,24 @@ func (p parleyUse) recordedWebSocket() (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return alsoClosing(p.asking(rec.Wire(capture.WireInfo{Target: "bench"}).Transport(t)), func() {
+	s := flushing(p.asking(rec.Wire(capture.WireInfo{Target: "bench"}).Transport(t)), rec)
+	return alsoClosing(s, func() {
 		stop()
 		_ = rec.Close() // a temporary file
 	}), nil
 }
 
 func (p parleyUse) tappedWebSocket() (*Session, error) {
-	return p.web(p.socketServer(), p.socketSession, func(address string, l net.Listener) (func(), error) {
-		return relay(&tap.Relay{
-			Carrier: tap.HTTP, Host: address, Names: []string{l.Addr().String()},
-			Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) },
-		}, l)
+	r := &tap.Relay{Carrier: tap.HTTP}
+	s, err := p.web(p.socketServer(), p.socketSession, func(address string, l net.Listener) (func(), error) {
+		r.Host, r.Names = address, []string{l.Addr().String()}
+		r.Dial = func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) }
+		return relay(r, l)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return flushing(s, r.Record), nil
 }
 
 // web puts something between a server and its client, which connects to the listener.
@@ -319,14 +324,21 @@ func copyChild(argv []string, in, out *os.File) error {
 	return cmd.Wait()
 }
 
-func tapChild(argv []string, in, out *os.File) error {
+// tappedChild is a pair whose server is a process behind a tap.
+func (p parleyUse) tappedChild() (*Session, error) {
 	rec, err := capture.New(nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer rec.Close()
-	_, err = (&tap.Child{Argv: argv, Env: append(os.Environ(), stdioServer+"=1"), Stdin: in, Stdout: out, Framing: tap.Line, Record: rec}).Run(context.Background())
-	return err
+	s, err := p.child(func(argv []string, in, out *os.File) error {
+		_, err := (&tap.Child{Argv: argv, Env: append(os.Environ(), stdioServer+"=1"), Stdin: in, Stdout: out, Framing: tap.Line, Record: rec}).Run(context.Background())
+		return err
+	})
+	if err != nil {
+		_ = rec.Close() // a temporary file
+		return nil, err
+	}
+	return alsoClosing(flushing(s, rec), func() { _ = rec.Close() }), nil // a temporary file
 }
 
 // A fareResult is the measured cost of a way.
@@ -406,6 +418,9 @@ func oneCaller(s *Session, calls int) (out [2]float64, err error) {
 		}
 		times[i] = time.Since(begin)
 	}
+	if err := s.settle(); err != nil {
+		return out, err
+	}
 	out[1] = float64(processTime()-before) / float64(calls)
 	slices.SortFunc(times, cmp.Compare)
 	out[0] = float64(times[calls/2])
@@ -427,6 +442,7 @@ func manyCallers(s *Session, callers, calls int) (out [2]float64, err error) {
 		})
 	}
 	all.Wait()
+	errs = append(errs, s.settle())
 	done := float64(calls / callers * callers)
 	return [2]float64{done / time.Since(begin).Seconds(), float64(processTime()-before) / done}, errors.Join(errs...)
 }
